@@ -1,8 +1,8 @@
 //! A model check of the pool of released buffers, which all threads share.
 //!
-//! `sound.rs` compiles the library's own file, `shared.rs`, with the primitives of the crate `loom` in place of the standard library's. Loom
-//! then runs each scenario in every order in which a few preemptions can interleave the threads, and with every outcome that the memory
-//! model allows. It fails on a deadlock, and on an access that does not happen after the access on which it depends.
+//! `sound.rs` compiles the library's own file, `shared.rs`, with the primitives of the crate `loom` in place of the standard library's.
+//! Loom then runs each scenario in every order in which a few preemptions can interleave the threads, and with every outcome that the
+//! memory model allows. It fails on a deadlock, and on an access that does not happen after the access on which it depends.
 //!
 //! `unordered_lock.rs` compiles the file with a broken primitive. The check must fail for it.
 
@@ -17,7 +17,7 @@ macro_rules! scenarios {
         use loom::sync::Arc;
         use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-        use shared::{Buffers, Shared};
+        use shared::{Buffers, SharedPool};
 
         /// A buffer of one element. Loom fails if two threads access it without an order between the accesses. A dropped buffer adds 1
         /// to the count `dropped`.
@@ -44,8 +44,8 @@ macro_rules! scenarios {
             }
         }
 
-        fn pool(limit: usize) -> Arc<Shared<Buffer>> {
-            Arc::new(Shared {
+        fn pool(limit: usize) -> Arc<SharedPool<Buffer>> {
+            Arc::new(SharedPool {
                 buffers: sync::Mutex::new(Buffers::new()),
                 limit: AtomicUsize::new(limit),
                 reused: AtomicU64::new(0),
@@ -54,7 +54,7 @@ macro_rules! scenarios {
         }
 
         /// Returns the number of bytes and the number of buffers in the pool.
-        fn held(pool: &Shared<Buffer>) -> (usize, usize) {
+        fn held(pool: &SharedPool<Buffer>) -> (usize, usize) {
             let buffers = pool.lock();
             (buffers.bytes, buffers.count)
         }

@@ -137,7 +137,7 @@ impl<T: Float> Record<T> {
                 bytes <= MAX_KEPT_BYTES
             }));
         }
-        let roots: Vec<Index> = wanted.iter().map(|&node| part.place(node)).collect();
+        let roots: Vec<Index> = wanted.iter().map(|&node| part.index_of(node)).collect();
         #[cfg(test)]
         self.n_recomputed.set(self.n_recomputed.get() + part.work());
         let plan = plan_for(&part.expression, &roots, T::DTYPE);
@@ -170,7 +170,7 @@ impl<'r, T: Float> TapePart<'r, T> {
         remote: Option<RemoteParameters<'r, T>>,
     ) -> (Self, Vec<Index>) {
         let part = Subgraph::new(record, &|node| record.values.contains_key(&node), roots);
-        let positions = roots.iter().map(|&node| part.place(node)).collect();
+        let positions = roots.iter().map(|&node| part.index_of(node)).collect();
         (TapePart { record, part, remote }, positions)
     }
 

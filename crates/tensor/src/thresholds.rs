@@ -12,11 +12,12 @@
 pub(crate) mod plan {
     /// The longest row, in elements, that an instruction of a fused program reduces, so that later instructions of the same pass can read
     /// the total. The values of one row must stay in the second-level cache. Also the largest tensor, in elements, that a fused program
-    /// reduces even if each total has fewer than [`ELEMENTS_PER_TOTAL`] terms.
+    /// reduces even if each total has fewer than [`MIN_TERMS_PER_TOTAL`] terms.
     pub(crate) const MAX_ROW: usize = 1 << 14;
 
-    /// The value of [`MAX_ROW`] for a tensor that is reduced to a single value. Such a tensor is a single row, whose total one thread computes.
-    pub(crate) const MAX_WHOLE: usize = 1 << 12;
+    /// The value of [`MAX_ROW`] for a tensor that is reduced to a single value. Such a tensor is a single row, whose total one thread
+    /// computes.
+    pub(crate) const MAX_SINGLE_ROW: usize = 1 << 12;
 
     /// The shortest row, in elements, that an instruction of a fused program reduces. A program that runs row by row over shorter rows
     /// costs more than a second pass. Shorter rows are allowed if there are at most [`FEW_ROWS`] rows, or if all operands of the program
@@ -29,11 +30,11 @@ pub(crate) mod plan {
     /// The smallest number of terms per total of a reduction that is a part of a fused program. Each task of the program keeps its own copy
     /// of all totals. With fewer terms per total, the reduction is a separate step, unless the reduced tensor has at most [`MAX_ROW`]
     /// elements.
-    pub(crate) const ELEMENTS_PER_TOTAL: usize = 16;
+    pub(crate) const MIN_TERMS_PER_TOTAL: usize = 16;
 
     /// The largest number of values that the planner visits when it tests whether a value is computed only from expanded operands. These
     /// operands have fewer elements than the value.
-    pub(crate) const MAX_SEARCHED: usize = 64;
+    pub(crate) const MAX_SEARCHED_VALUES: usize = 64;
 
     /// The largest number of rows of each product for which several products share one row-major copy of their common transposed right
     /// matrix. Without the copy, each product would rearrange the matrix itself. For few rows, this takes a considerable part of a
@@ -45,8 +46,8 @@ pub(crate) mod plan {
     /// stored anyway.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
-    /// The largest cost, in additions per element, of computing a value again in all kernels that read it. Storing a value with more readers
-    /// takes less time. A write to main memory takes about as long as ten additions.
+    /// The largest cost, in additions per element, of computing a value again in all kernels that read it. Storing a value with more
+    /// readers takes less time. A write to main memory takes about as long as ten additions.
     pub(crate) const MAX_RECOMPUTED_TOTAL: usize = 32;
 
     /// The smallest concatenation, in elements, whose operands are written directly into its memory. For a smaller concatenation, planning
@@ -59,12 +60,12 @@ pub(crate) mod plan {
 
     /// The largest number of elements in all operands of one joined product (64 MiB of f32). A joined product replaces a sum of several
     /// products. It needs copies of their operands side by side.
-    pub(crate) const MAX_JOINED: usize = 1 << 24;
+    pub(crate) const MAX_JOINED_PRODUCT: usize = 1 << 24;
 
     /// A sum of the gradients of overlapping slices is cut into parts where slices start or end, so a slice may cover several parts. If the
     /// slices cover more than this number of parts on average, two sums of half of the slices each are computed. More parts mean more steps
     /// with fewer elements each. Measured with causal attention.
-    pub(crate) const MAX_PARTS: usize = 8;
+    pub(crate) const MAX_PARTS_PER_SLICE: usize = 8;
 
     /// The largest number of plans that a thread keeps. A training step that reads many values, each on its own, needs a plan for each of
     /// them.
@@ -79,16 +80,16 @@ pub(crate) mod plan {
     /// region saves. Measured with 14 small models.
     pub(crate) const MAX_REGION_VALUE: usize = 1 << 12;
 
-    /// The largest number of multiplications of a batch of products in a region. A larger product of one column may run on several threads, so
-    /// it is not a step of a region.
+    /// The largest number of multiplications of a batch of products in a region. A larger product of one column may run on several threads,
+    /// so it is not a step of a region.
     pub(crate) const MAX_REGION_PRODUCT: usize = super::matmul::MIN_PARALLEL_COLUMN - 1;
 
     /// The largest operand of a concatenation, in elements, that a step of a region may compute. It is copied from the region's memory to
     /// the concatenation. A step outside a region writes its result directly there. Measured with recurrent networks.
-    pub(crate) const MAX_REGION_PART: usize = 512;
+    pub(crate) const MAX_REGION_CONCAT_OPERAND: usize = 512;
 
     /// The largest number of elements in the memory of a region (a sequence of small steps), which stays in the second-level cache.
-    pub(crate) const MAX_REGION: usize = 1 << 16;
+    pub(crate) const MAX_REGION_LEN: usize = 1 << 16;
 
     /// Equal programs of a region are stored once. This is the number of the region's last stored programs with which a new program is
     /// compared. One step of a recurrence has fewer programs. A region without equal programs may have many more.
@@ -102,8 +103,8 @@ pub(crate) mod plan {
     pub(crate) const MAX_REGION_COMPILATIONS: usize = 4;
 
     /// A new shape of an expression is compared with this number of the expression's first shapes, and a new view with this number of its
-    /// first views. Later shapes are found by their hashes, so equal shapes are stored once. Later views are not found, so a view that equals
-    /// one of them is stored again.
+    /// first views. Later shapes are found by their hashes, so equal shapes are stored once. Later views are not found, so a view that
+    /// equals one of them is stored again.
     pub(crate) const MAX_SCANNED: usize = 16;
 }
 
@@ -116,7 +117,7 @@ pub(crate) mod blocks {
 
     /// The largest number of elements of memory for intermediate values that each thread keeps between programs. Only programs over very
     /// long rows, or with very many values, need more.
-    pub(crate) const KEPT: usize = 1 << 22;
+    pub(crate) const MAX_KEPT_ELEMENTS: usize = 1 << 22;
 
     /// The smallest operation of one addition per element, in elements, that runs on several threads. A more expensive operation needs
     /// fewer elements. For a smaller operation, starting a second thread takes longer than the work.
@@ -131,12 +132,13 @@ pub(crate) mod blocks {
     /// often adjacent, so prefetching works worse.
     pub(crate) const MAX_TASKS: usize = 64;
 
-    /// The smallest result, in bytes, that is written with non-temporal stores, if result and operands together exceed [`MAX_CACHED`].
-    pub(crate) const MIN_STREAMED: usize = 16 << 20;
+    /// The smallest result, in bytes, that is written with non-temporal stores, if result and operands together exceed
+    /// [`MAX_CACHED_BYTES`].
+    pub(crate) const MIN_STREAMED_BYTES: usize = 16 << 20;
 
     /// The largest total size of a result and its operands, in bytes, for which the result is written into the cache. Up to this size,
     /// writing into a last-level cache of 32 MiB is faster than bypassing it.
-    pub(crate) const MAX_CACHED: usize = 36 << 20;
+    pub(crate) const MAX_CACHED_BYTES: usize = 36 << 20;
 
     /// The shortest row, in elements, whose blocks do not contain elements of other rows. Blocks within a row of stride 0 or 1 are read
     /// without a copy. Shorter rows share blocks.
@@ -146,8 +148,9 @@ pub(crate) mod blocks {
     /// the block several times, so the copy is worthwhile for longer rows.
     pub(crate) const LONG_ROW_OF_PROGRAM: usize = 512;
 
-    /// The blocks of a long row begin at multiples of this number of elements. Vectors of blocks that begin elsewhere cross cache lines, and
-    /// each block ends with a loop over single elements. Measured on an AMD Zen 4: two instructions over 210,000 f32 took twice as long.
+    /// The blocks of a long row begin at multiples of this number of elements. Vectors of blocks that begin elsewhere cross cache lines,
+    /// and each block ends with a loop over single elements. Measured on an AMD Zen 4: two instructions over 210,000 f32 took twice as
+    /// long.
     pub(crate) const PART_UNIT: usize = 64;
 
     /// The size of the longest vectors (AVX-512), in bytes.
@@ -155,34 +158,34 @@ pub(crate) mod blocks {
 
     /// The largest number of vectors in a small block. A program over few elements stores each of its values as one small block. Larger
     /// blocks leave too few registers for these values.
-    pub(crate) const MAX_SMALL_BLOCK: usize = 4;
+    pub(crate) const MAX_SMALL_BLOCK_VECTORS: usize = 4;
 
     /// The largest size of all small blocks of a program together, in bytes: a quarter of a second-level cache of 1 MiB.
-    pub(crate) const MAX_SMALL_BLOCKS: usize = 1 << 18;
+    pub(crate) const MAX_SMALL_BLOCKS_BYTES: usize = 1 << 18;
 
-    /// The largest block, in bytes, that stores a whole value of a program. The program's inputs are copied to blocks. For larger inputs, the
-    /// copies take longer than the preparation that a program needs to read its inputs in place.
-    pub(crate) const MAX_MEDIUM_BLOCK: usize = 1 << 12;
+    /// The largest block, in bytes, that stores a whole value of a program. The program's inputs are copied to blocks. For larger inputs,
+    /// the copies take longer than the preparation that a program needs to read its inputs in place.
+    pub(crate) const MAX_MEDIUM_BLOCK_BYTES: usize = 1 << 12;
 
-    /// The largest total size, in bytes, of the blocks of all values of one program, if each value is stored whole in one block. It is the size
-    /// of a first-level cache.
-    pub(crate) const MAX_MEDIUM_BLOCKS: usize = 1 << 15;
+    /// The largest total size, in bytes, of the blocks of all values of one program, if each value is stored whole in one block. It is the
+    /// size of a first-level cache.
+    pub(crate) const MAX_MEDIUM_BLOCKS_BYTES: usize = 1 << 15;
 
     /// A task that computes several totals has about this number of elements per total, or more. With fewer elements, clearing and
     /// combining the totals takes longer than the reduction.
-    pub(crate) const MIN_PER_TOTAL: usize = 4;
+    pub(crate) const MIN_ELEMENTS_PER_TOTAL: usize = 4;
 
     /// The number of blocks whose results a task accumulates in one set of totals. These sets are then combined in a tree
     /// (see `engine/stages.rs`). With more blocks, rounding errors are larger; with fewer blocks, there is more work. If there are
     /// more totals than elements in a block, the number of blocks is larger in proportion.
-    pub(crate) const STAGE: usize = 16;
+    pub(crate) const BLOCKS_PER_STAGE: usize = 16;
 }
 
 /// Thresholds for the rows of operands that broadcast. To *gather* rows is to copy several short rows into one contiguous block.
 pub(crate) mod rows {
     /// The shortest row, in bytes, that a concatenation writes with non-temporal stores, if its result bypasses the caches. Each row may
     /// begin and end with a part of a cache line, which is written by ordinary stores.
-    pub(crate) const MIN_STREAMED_ROW: usize = 2048;
+    pub(crate) const MIN_STREAMED_ROW_BYTES: usize = 2048;
 
     /// The shortest row, in elements, that an operation with operands that broadcast computes in a loop of its own. Shorter rows are copied
     /// into blocks of several rows, if one loop can copy several of them.
@@ -228,8 +231,8 @@ pub(crate) mod rows {
     /// elements, if two nested loops can read the operands.
     pub(crate) const FEW_GATHERED_ROWS: usize = 8;
 
-    /// The shortest row of the result, in elements, that the operations of [`FEW_GATHERED_ROWS`] compute without gathering, even if there are
-    /// more rows. Formulas of several operations are computed row by row only if their rows are at least this long.
+    /// The shortest row of the result, in elements, that the operations of [`FEW_GATHERED_ROWS`] compute without gathering, even if there
+    /// are more rows. Formulas of several operations are computed row by row only if their rows are at least this long.
     pub(crate) const MIN_UNGATHERED_ROW: usize = 16;
 
     /// The largest number of elements that a plain loop copies. For a copy this short, a call of `memcpy` takes longer.
@@ -247,9 +250,9 @@ pub(crate) mod rows {
 /// Thresholds for programs whose last dimension, the *short axis*, has few elements. A *lane* is the block's elements at one position of
 /// the short axis.
 pub(crate) mod short_axis {
-    /// The largest number of elements of a short axis. For a longer row, a loop over the row is as fast. Measured on Zen 4: squared distances
-    /// over rows of 42 elements take 0.18 ns an element, and 0.42 ns by loops over rows. Over rows of 128 elements, they take 0.23 ns and
-    /// 0.27 ns.
+    /// The largest number of elements of a short axis. For a longer row, a loop over the row is as fast. Measured on Zen 4: squared
+    /// distances over rows of 42 elements take 0.18 ns an element, and 0.42 ns by loops over rows. Over rows of 128 elements, they take
+    /// 0.23 ns and 0.27 ns.
     pub(crate) const MAX_LANES: usize = 128;
 
     /// The approximate number of elements of a block over all positions of the short axis, so that several values of a block stay in the
@@ -305,15 +308,15 @@ pub(crate) mod matmul {
     pub(crate) const MAX_DOT_ROWS: usize = 16;
 
     /// `gemm` with operands in place is faster than the kernel for few rows if a product has at most this number of elements, each with at
-    /// most this number of terms. With more elements, `gemm` rearranges the operands. Measured on an AMD Zen 4 with f32: [8, 200] x [200, 24]
-    /// takes 1.1 us instead of 2.8 us, but [8, 512] x [512, 24] takes 4.5 us instead of 2.3 us.
+    /// most this number of terms. With more elements, `gemm` rearranges the operands. Measured on an AMD Zen 4 with f32: [8, 200] x [200,
+    /// 24] takes 1.1 us instead of 2.8 us, but [8, 512] x [512, 24] takes 4.5 us instead of 2.3 us.
     pub(crate) const MAX_GEMM_IN_PLACE: usize = 256;
 
     /// The kernel for few rows computes all sums of this number of columns before it writes the sums to the result.
     pub(crate) const DOT_COLUMNS: usize = 64;
 
     /// The smallest number of elements of the right matrix that a task reads, if the kernel for few rows divides the columns among threads.
-    pub(crate) const MIN_READ: usize = 1 << 16;
+    pub(crate) const MIN_READ_PER_TASK: usize = 1 << 16;
 
     /// The size in bytes up to which a right matrix is copied for a product of more than a quarter of [`MAX_DOT_ROWS`] rows. A copy of this
     /// size fits in the first-level cache. The kernel for few rows reads larger matrices in place.
@@ -324,7 +327,7 @@ pub(crate) mod matmul {
     pub(crate) const SEGMENT: usize = 1024;
 
     /// The number of columns that are computed at once in a product of a single row and a matrix.
-    pub(crate) const STRIP: usize = 4096;
+    pub(crate) const ROW_PRODUCT_COLUMNS: usize = 4096;
 
     /// The largest number of multiplications of a floating-point product that is computed by its definition. For larger products, other
     /// kernels are faster in spite of their fixed cost.
@@ -353,7 +356,7 @@ pub(crate) mod matmul {
 
     /// The largest number of columns of a product with a single row for the compact kernel. The rows of the right matrix must be
     /// contiguous. The kernel keeps the sums of several vectors of columns in registers.
-    pub(crate) const MAX_COMPACT_ROW: usize = 128;
+    pub(crate) const MAX_COMPACT_COLUMNS: usize = 128;
 
     /// The smallest number of terms of each sum of a product of 2 to [`THIN_COLUMNS`] columns for which the kernel for few columns is used.
     /// A single column needs no minimum.
@@ -361,20 +364,20 @@ pub(crate) mod matmul {
 
     /// The largest size of a row of the right matrix, in bytes, for which the kernel for few columns copies columns that are not
     /// contiguous: 8 columns of f32, 4 of f64. For more columns, the compact kernel is faster.
-    pub(crate) const MAX_COPIED_COLUMNS: usize = 32;
+    pub(crate) const MAX_COPIED_ROW_BYTES: usize = 32;
 
-    /// The smallest number of rows for which [`MAX_COPIED_COLUMNS`] is used. For fewer rows, at most 3 columns are copied. Parts of a
+    /// The smallest number of rows for which [`MAX_COPIED_ROW_BYTES`] is used. For fewer rows, at most 3 columns are copied. Parts of a
     /// product that is split by rows have at least this number of rows.
     pub(crate) const MIN_THIN_ROWS: usize = 16;
 
-    /// The largest size, in bytes, of a row of the left matrix for which the kernel for few columns computes products of a single column with
-    /// any number of rows. The rows must be contiguous. Measured on Zen 4, with f32 matrices: [921, 140] takes 7.7 us instead of 15.4 us by
-    /// `gemm`, and [1000, 300] takes 17 us instead of 22 us. But [1024, 1024] takes 62 us instead of 45 us.
+    /// The largest size, in bytes, of a row of the left matrix for which the kernel for few columns computes products of a single column
+    /// with any number of rows. The rows must be contiguous. Measured on Zen 4, with f32 matrices: [921, 140] takes 7.7 us instead of 15.4
+    /// us by `gemm`, and [1000, 300] takes 17 us instead of 22 us. But [1024, 1024] takes 62 us instead of 45 us.
     pub(crate) const MAX_SHORT_ROW_BYTES: usize = 1200;
 
     /// `gemm` rearranges a right matrix with contiguous columns slowly if the distance between the columns, in bytes, is a multiple of this
     /// number. At distances of 4096 bytes, it takes 5 ns for an element. A transposition takes 0.2 ns (AMD Zen 4).
-    pub(crate) const SLOW_DISTANCE: usize = 512;
+    pub(crate) const SLOW_DISTANCE_BYTES: usize = 512;
 
     /// The largest number of rows of a product of `f32` for which a right matrix with contiguous columns is always transposed before
     /// `gemm` reads it. With more rows, or with `f64`, `gemm` rearranges the matrix nearly as fast.
@@ -411,8 +414,8 @@ pub(crate) mod matmul {
     /// kernels for products compute at once.
     pub(crate) const COLUMN_UNIT: usize = 64;
 
-    /// The value of [`COLUMN_UNIT`] for a product with fewer than [`MIN_WIDE`] columns and fewer than [`MIN_SPLIT_SUM`] terms per sum. Products
-    /// of 256 or 384 columns are an exception: an even number of units of [`COLUMN_UNIT`] columns covers them.
+    /// The value of [`COLUMN_UNIT`] for a product with fewer than [`MIN_WIDE`] columns and fewer than [`MIN_SPLIT_SUM`] terms per sum.
+    /// Products of 256 or 384 columns are an exception: an even number of units of [`COLUMN_UNIT`] columns covers them.
     pub(crate) const NARROW_COLUMN_UNIT: usize = 16;
 
     /// The smallest number of columns of a product that is split among threads in units of [`COLUMN_UNIT`] columns, whatever its other
@@ -423,9 +426,9 @@ pub(crate) mod matmul {
     /// rows, a task transposes a whole strip (a range of columns).
     pub(crate) const MIN_TRANSPOSED_ROWS: usize = 64;
 
-    /// The number of threads from which on a product may be divided by rows and columns. On 16 threads of an Intel Emerald Rapids, this made
-    /// the product of two matrices of 1024 rows and columns 1.4 times as fast. On 8 threads, it made little difference.
-    pub(crate) const MANY_PARTS: usize = 8;
+    /// The number of threads from which on a product may be divided by rows and columns. On 16 threads of an Intel Emerald Rapids, this
+    /// made the product of two matrices of 1024 rows and columns 1.4 times as fast. On 8 threads, it made little difference.
+    pub(crate) const MANY_THREADS: usize = 8;
 
     /// The smallest number of columns of a tile, if threads divide both the rows and the columns of a product. With fewer columns, several
     /// threads would read and rearrange the same rows of the left matrix for little work.
@@ -451,24 +454,24 @@ pub(crate) mod conv {
 
     /// The largest number of partial sums of the weight's gradient, each over a part of the batch or of the windows. For large weights and
     /// for many groups, there are fewer. More partial sums give work to more threads, but each is as large as the weight.
-    pub(crate) const MAX_SUMS: usize = 8;
+    pub(crate) const MAX_PARTIAL_SUMS: usize = 8;
 
     /// The number of windows that are computed in a buffer before their results are copied to the output. The value is a multiple of the
     /// number of windows that each kernel computes at once.
-    pub(crate) const CHUNK: usize = 384;
+    pub(crate) const CHUNK_WINDOWS: usize = 384;
 
     /// The approximate number of windows that a kernel computes at once.
     pub(crate) const WINDOWS_AT_ONCE: usize = 48;
 
     /// The number of elements after a buffer's last valid element that kernels may read, without using their values.
-    pub(crate) const SLACK: usize = 128;
+    pub(crate) const READ_SLACK: usize = 128;
 
-    /// For the weight's gradient, the planes of one channel of several images are stored next to each other and read in pieces of this number
-    /// of elements. Several dot products are computed with one piece while it is in the first-level cache.
+    /// For the weight's gradient, the planes of one channel of several images are stored next to each other and read in pieces of this
+    /// number of elements. Several dot products are computed with one piece while it is in the first-level cache.
     pub(crate) const SEGMENT: usize = 2048;
 
-    /// For the weight's gradient, one dot product runs over the copied planes of several images. This is the approximate number of elements of
-    /// these planes. A plane is one channel of one image.
+    /// For the weight's gradient, one dot product runs over the copied planes of several images. This is the approximate number of elements
+    /// of these planes. A plane is one channel of one image.
     pub(crate) const RUN_ELEMENTS: usize = 1 << 17;
 }
 
@@ -535,8 +538,8 @@ pub(crate) mod distances {
     /// The number of rows of the first matrix in a task. A task copies the whole second matrix.
     pub(crate) const ROWS: usize = 256;
 
-    /// For the distances between all pairs of rows of one matrix: the number of rows whose distances to all later rows are computed at once.
-    /// The distances of these rows to each other are computed twice.
+    /// For the distances between all pairs of rows of one matrix: the number of rows whose distances to all later rows are computed at
+    /// once. The distances of these rows to each other are computed twice.
     pub(crate) const PAIR_ROWS: usize = 64;
 }
 
@@ -597,10 +600,10 @@ pub(crate) mod ops {
 /// Thresholds of memory requests.
 pub(crate) mod memory {
     /// The smallest request, in bytes, that is compared with the available memory. The check reads files of the operating system.
-    pub(crate) const MIN_CHECKED: usize = 256 << 20;
+    pub(crate) const MIN_CHECKED_BYTES: usize = 256 << 20;
 
     /// The smallest buffer, in bytes, that comes from the pool. For smaller buffers, the allocator is as fast as the pool.
-    pub(crate) const MIN_POOLED: usize = 1 << 10;
+    pub(crate) const MIN_POOLED_BYTES: usize = 1 << 10;
 
     /// The largest number of bytes in the pool, unless `set_pool_capacity` changes it. It is 0 if the crate is compiled for a check of
     /// memory errors (`tools/sanitizers.sh`). That check cannot find accesses to memory that the pool keeps.
@@ -610,8 +613,8 @@ pub(crate) mod memory {
     pub(crate) const CACHE_LINE: usize = 64;
 
     /// The size of a huge page of x86-64, in bytes.
-    pub(crate) const HUGE_PAGE: usize = 2 << 20;
+    pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
     /// The smallest buffer, in bytes, that uses huge pages on Linux. Huge pages need fewer page faults.
-    pub(crate) const MIN_HUGE: usize = 4 << 20;
+    pub(crate) const MIN_HUGE_PAGES_BYTES: usize = 4 << 20;
 }

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::panic::Location;
 use std::rc::Rc;
 
-use wengert_tensor::plan::{ByNode, Extent, Identity, Index, Op, Part};
+use wengert_tensor::plan::{ByNode, ExpressionTail, Extent, Identity, Index, Op};
 use wengert_tensor::{DType, Float, Site};
 
 use crate::record::Mark;
@@ -111,7 +111,7 @@ struct RecordedDerivative {
     /// The number that identifies the tape's nodes up to the end of the derivative before this one. `None` for a tape's first derivative.
     base: Option<Identity>,
     /// The nodes after the derivative before this one, up to the end of this derivative, with their lines of code.
-    part: Part,
+    part: ExpressionTail,
     locations: Vec<Option<&'static Location<'static>>>,
     /// The end of the tape before this derivative was recorded.
     start: Extent,
@@ -174,7 +174,7 @@ pub(super) struct CallLog {
 /// everything to which they refer is in its record.
 struct UnfinishedReplay {
     calls: std::vec::IntoIter<LoggedCall>,
-    part: Part,
+    part: ExpressionTail,
     locations: Vec<Option<&'static Location<'static>>>,
     /// The number of nodes before `part`.
     first: usize,
@@ -267,7 +267,7 @@ pub(super) fn cache_derivative<T: Float>(
         request,
         dtype: T::DTYPE,
         base: start.identity,
-        part: record.part(known),
+        part: record.tail(known),
         locations: record.locations()[known.nodes..].to_vec(),
         start: start.extent,
         identity: record.expression.identify(),
@@ -300,7 +300,7 @@ impl RecordedDerivative {
             && self.dtype == T::DTYPE
             && self.request == *request
             && (self.base.is_none() || self.base == record.identity())
-            && record.has(&self.part, known, self.start)
+            && record.contains(&self.part, known, self.start)
             && record.locations()[known.nodes..].iter().zip(&self.locations).all(same_line)
     }
 
@@ -320,7 +320,7 @@ impl RecordedDerivative {
             let mut record = tape.record.borrow_mut();
             let end = record.extent();
             let is_same =
-                result == logged.result && end == logged.end && record.has(&self.part, logged.start, logged.end);
+                result == logged.result && end == logged.end && record.contains(&self.part, logged.start, logged.end);
             if !is_same {
                 let mut calls = self.calls[..=number].to_vec();
                 calls[number] = LoggedCall { result, end, ..calls[number].clone() };

@@ -21,7 +21,7 @@ fn count<const N: usize>(tape: &Tape<f64>, roots: [Var<'_, f64>; N]) -> (usize, 
     let is_concatenation = |step: &&Step| match &step.work {
         Work::Cat { .. } | Work::Embed(..) => true,
         Work::Fused(bound) => {
-            bound.borrow().program().outputs().iter().any(|output| matches!(output, Output::Joined(..)))
+            bound.borrow().program().outputs().iter().any(|output| matches!(output, Output::Concatenated(..)))
         }
         _ => false,
     };

@@ -169,7 +169,7 @@ fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, us
     let joins = |step: &&Step| matches!(step.work, Work::Cat { in_place: Some(_), .. });
     let side_by_side = |step: &&Step| match &step.work {
         Work::Fused(program) => {
-            program.borrow().program().outputs().iter().any(|output| matches!(output, Output::Joined(..)))
+            program.borrow().program().outputs().iter().any(|output| matches!(output, Output::Concatenated(..)))
         }
         _ => false,
     };
@@ -575,8 +575,8 @@ fn is_smooth(step: &Move) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Checks that fused evaluation gives the same bits as the evaluation of one node at a time. The reductions and products of the programs
-    /// sum at most two terms, so that the order of the terms does not change the bits.
+    /// Checks that fused evaluation gives the same bits as the evaluation of one node at a time. The reductions and products of the
+    /// programs sum at most two terms, so that the order of the terms does not change the bits.
     #[test]
     fn fused_equals_one_at_a_time(
         shapes in prop_oneof![

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::ops::Deref;
 use std::panic::Location;
 
-use wengert_tensor::plan::{ByNode, Expression, Extent, Identity, Index, Op, Part, Sameness};
+use wengert_tensor::plan::{ByNode, Expression, ExpressionTail, Extent, Identity, Index, Op, Sameness};
 use wengert_tensor::{Float, Tensor};
 
 /// The operation that returns its input and stops gradients. Every other [`Op::Alias`] refuses to be differentiated,
@@ -157,10 +157,10 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Removes all nodes after `end`, and returns them with their lines of code. The caller must record these nodes again before all others.
-    /// So the record keeps everything that belongs to them: data, operations, values, groups and parameters.
-    pub(crate) fn remove_nodes(&mut self, end: Mark) -> (Part, Vec<Option<&'static Location<'static>>>) {
-        let part = self.expression.part(end.extent);
+    /// Removes all nodes after `end`, and returns them with their lines of code. The caller must record these nodes again before all
+    /// others. So the record keeps everything that belongs to them: data, operations, values, groups and parameters.
+    pub(crate) fn remove_nodes(&mut self, end: Mark) -> (ExpressionTail, Vec<Option<&'static Location<'static>>>) {
+        let part = self.expression.tail(end.extent);
         let locations = self.locations.split_off(end.extent.nodes);
         self.n_unlocated -= locations.iter().filter(|location| location.is_none()).count();
         self.expression.truncate(end.extent);
@@ -173,7 +173,7 @@ impl<T: Float, O> Record<T, O> {
     /// nodes before the part.
     pub(crate) fn append(
         &mut self,
-        part: &Part,
+        part: &ExpressionTail,
         locations: &[Option<&'static Location<'static>>],
         from: Extent,
         to: Extent,

@@ -57,12 +57,12 @@ pub(crate) enum Access {
 impl Access {
     /// Returns the way in which an operand with the layout `layout` is read. The layout must have at least one element.
     pub(crate) fn new(layout: &Layout) -> Self {
-        Self::with_rows(layout, MIN_READ_ROW)
+        Self::with_min_row(layout, MIN_READ_ROW)
     }
 
-    /// Does the same as [`new`](Self::new). An operand that repeats a row of at least `shortest` elements is read in place. An operand with
-    /// a shorter row may be copied ([`Access::Periodic`]).
-    fn with_rows(layout: &Layout, shortest: usize) -> Self {
+    /// Does the same as [`new`](Self::new). An operand that repeats a row of at least `min_row_len` elements is read in place. An operand
+    /// with a shorter row may be copied ([`Access::Periodic`]).
+    fn with_min_row(layout: &Layout, min_row_len: usize) -> Self {
         if layout.is_contiguous() {
             return Access::Contiguous(layout.offset());
         }
@@ -76,14 +76,15 @@ impl Access {
         }
         // `Periodic` reads from a copy of one period plus one block, in which the elements of every block of at most [`BLOCK`] elements are
         // contiguous. The copy is worth its cost only if it has at most half as many elements as the shape.
-        let worth = space.run_length() < shortest && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
-        if worth { Access::Periodic(space, period) } else { Access::Strided(space) }
+        let is_worth_copying =
+            space.run_length() < min_row_len && period <= MAX_PERIOD && 2 * (period + BLOCK) <= total;
+        if is_worth_copying { Access::Periodic(space, period) } else { Access::Strided(space) }
     }
 
     /// Returns the way in which a program reads an operand with this layout after expansion to `shape`. Extra leading dimensions of size 1
     /// are ignored. Panics if the layout does not expand to `shape`. This is not checked for a single element, or for a contiguous layout
     /// with as many elements as `shape`.
-    pub(crate) fn over(layout: &Layout, shape: &Shape) -> Self {
+    pub(crate) fn of_expanded(layout: &Layout, shape: &Shape) -> Self {
         if layout.numel() == shape.numel() && layout.is_contiguous() {
             return Access::Contiguous(layout.offset());
         }
@@ -91,7 +92,7 @@ impl Access {
             return Access::Uniform(layout.offset());
         }
         match expand(layout, shape) {
-            Some(layout) => Access::with_rows(&layout, LONG_ROW_OF_PROGRAM),
+            Some(layout) => Access::with_min_row(&layout, LONG_ROW_OF_PROGRAM),
             None => panic!("an input of shape {} does not expand to {shape}", layout.shape()),
         }
     }
@@ -116,7 +117,7 @@ impl Access {
 
     /// Returns a contiguous copy of a transposed operand. Returns `None` for other operands, and for a transposed operand that repeats
     /// elements along a dimension.
-    pub(crate) fn materialized<T: Element>(&self, data: &[T]) -> Result<Option<Scratch<T>>, AllocationError> {
+    pub(crate) fn materialize<T: Element>(&self, data: &[T]) -> Result<Option<Scratch<T>>, AllocationError> {
         let Access::Transposed(space, tiles) = self else { return Ok(None) };
         if (0..space.depth()).any(|axis| space.loop_of(axis).1 == [0]) {
             return Ok(None);
@@ -126,7 +127,7 @@ impl Access {
         let bytes = size_of_val(&*copy);
         driver::fill(&tiling, &mut copy, driver::is_streamed(bytes, bytes), &|blocks| {
             let mut x = input.reader(&tiling);
-            blocks(&mut |start, out| loops::one(x.read(start, out.len()), out, |x| x));
+            blocks(&mut |start, out| loops::map_unary(x.read(start, out.len()), out, |x| x));
         });
         Ok(Some(copy))
     }
@@ -193,7 +194,7 @@ impl<'a, T: Element> Input<'a, T> {
 
     /// Returns an upper limit of the memory outside the caches that reading the operand touches, in bytes. A [uniform](Access::Uniform) or
     /// [periodic](Access::Periodic) operand counts as 0 bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn max_bytes_read(&self) -> usize {
         match self {
             Input::Uniform(_) | Input::Periodic(..) => 0,
             Input::Contiguous(data) | Input::Strided(data, _) | Input::Transposed(data, ..) => size_of_val(*data),

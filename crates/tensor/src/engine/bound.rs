@@ -16,7 +16,7 @@ use crate::memory::reserve::addressable_as;
 use crate::memory::scratch::Scratch;
 use crate::memory::storage::Storage;
 use crate::scalar::instruction::{Instruction, ValueIndex};
-use crate::thresholds::blocks::{MIN_PER_TOTAL, STAGE};
+use crate::thresholds::blocks::{BLOCKS_PER_STAGE, MIN_ELEMENTS_PER_TOTAL};
 use crate::thresholds::rows::MIN_SUMMED_ROW;
 use crate::{DType, Error, Float, Layout, Reduction, Shape, Site};
 
@@ -44,30 +44,31 @@ impl BoundProgram {
         &self.shape
     }
 
-    /// Runs the program. Passes the elements and the layout of each output to `make`, and returns the results of `make`. Reuses the binding
-    /// if the inputs have the same element type and layouts as in the last run. If `given[k]` is a buffer, the output with index `k` is
-    /// written to it. That buffer must have as many elements as the output, and no other owner. `given` may have fewer elements than there
-    /// are outputs. Returns an error if an output is larger than the address space, or if there is not enough memory.
+    /// Runs the program. Passes the elements and the layout of each output to `make_result`, and returns the results of `make_result`.
+    /// Reuses the binding if the inputs have the same element type and layouts as in the last run. If `output_buffers[k]` is a buffer, the
+    /// output with index `k` is written to it. That buffer must have as many elements as the output, and no other owner. `output_buffers`
+    /// may have fewer elements than there are outputs. Returns an error if an output is larger than the address space, or if there is not
+    /// enough memory.
     pub(crate) fn run<T: Float, R>(
         &mut self,
         inputs: &[ProgramArgument<'_, T>],
         at: Site,
-        given: &mut [Option<Storage<T>>],
-        make: impl Fn(Storage<T>, Layout) -> R,
+        output_buffers: &mut [Option<Storage<T>>],
+        make_result: impl Fn(Storage<T>, Layout) -> R,
     ) -> Result<SmallVec<[R; 1]>, Error> {
         let BoundProgram { program, shape, binding } = self;
-        let own = match binding.take().filter(|binding| binding.serves(inputs)) {
-            Some(own) => own,
+        let prepared = match binding.take().filter(|binding| binding.matches(inputs)) {
+            Some(prepared) => prepared,
             None => {
                 let layouts = inputs.iter().map(|input| input.layout().cloned()).collect();
                 Box::new(Binding::new(program, layouts, shape, T::DTYPE, at)?)
             }
         };
-        let binding = &**binding.insert(own);
+        let binding = &**binding.insert(prepared);
         let refused = |shape: &Shape| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
         let mut buffers: SmallVec<[Storage<T>; 2]> = SmallVec::new();
         for (number, layout) in binding.outputs.iter().enumerate() {
-            buffers.push(match given.get_mut(number).and_then(Option::take) {
+            buffers.push(match output_buffers.get_mut(number).and_then(Option::take) {
                 Some(buffer) => buffer,
                 None => Storage::scratch(layout.numel()).map_err(|_| refused(layout.shape()))?,
             });
@@ -76,11 +77,15 @@ impl BoundProgram {
         for storage in &mut buffers {
             match storage.get_mut() {
                 Some(data) => results.push(data),
-                None => unreachable!("a fresh or given buffer has one holder"),
+                None => unreachable!("a new or given buffer has one holder"),
             }
         }
         run_bound(program, binding, inputs, results).map_err(|_| refused(shape))?;
-        Ok(buffers.into_iter().zip(&binding.outputs).map(|(storage, layout)| make(storage, layout.clone())).collect())
+        Ok(buffers
+            .into_iter()
+            .zip(&binding.outputs)
+            .map(|(storage, layout)| make_result(storage, layout.clone()))
+            .collect())
     }
 }
 
@@ -93,22 +98,29 @@ pub(crate) fn run_bound<T: Float>(
     arguments: &[ProgramArgument<'_, T>],
     mut results: SmallVec<[&mut [T]; 4]>,
 ) -> Result<(), AllocationError> {
-    let Binding { accesses, tiling, registers, reduced, joined, .. } = binding;
-    if tiling.count == 0 {
+    let Binding { accesses, tiling, registers, reduced, concatenated_row_lens, .. } = binding;
+    if tiling.numel == 0 {
         reduced.iter().for_each(|reduced| results[reduced.output].fill(T::start(reduced.accumulator.op)));
         return Ok(());
     }
     if let Some(short_axis) = &binding.short_axis {
         return run_short_axis::run(program, registers, short_axis, arguments, results);
     }
-    if let Some(elements) = binding.small_block {
-        return run_small::run(program, tiling, reduced, (accesses, arguments), (elements, joined), results);
+    if let Some(elements) = binding.small_block_len {
+        return run_small::run(
+            program,
+            tiling,
+            reduced,
+            (accesses, arguments),
+            (elements, concatenated_row_lens),
+            results,
+        );
     }
     let mut copies: SmallVec<[Option<Scratch<T>>; 8]> = SmallVec::new();
     if accesses.iter().any(|access| access.tiles().is_some()) {
         for (access, argument) in accesses.iter().zip(arguments) {
             copies.push(match argument {
-                ProgramArgument::Elements(source) => access.materialized(source.data)?,
+                ProgramArgument::Elements(source) => access.materialize(source.data)?,
                 ProgramArgument::Number(_) => None,
             });
         }
@@ -121,7 +133,7 @@ pub(crate) fn run_bound<T: Float>(
             (ProgramArgument::Elements(source), _) => Input::new(access, source.data),
         });
     }
-    run_blocks::run(program, (registers, joined), reduced, tiling, &inputs, results)
+    run_blocks::run(program, (registers, concatenated_row_lens), reduced, tiling, &inputs, results)
 }
 
 /// A program's run, prepared for inputs of given layouts. The next run with the same layouts reuses it for other elements.
@@ -134,13 +146,13 @@ pub(crate) struct Binding {
     pub(crate) tiling: Tiling,
     registers: Registers,
     /// If [`run_small`] runs the program, the number of elements in the block that stores one value. Otherwise `None`.
-    pub(crate) small_block: Option<usize>,
+    pub(crate) small_block_len: Option<usize>,
     /// The plan of the run, if the last dimension is so short that instructions run along the dimensions before it. Otherwise `None`.
     short_axis: Option<ShortAxis>,
     reduced: SmallVec<[ReducedOutput; 2]>,
-    /// For each output that [joins](Output::joined_row) values, the number of adjacent elements of the output that come from one value. For
-    /// other outputs, 0.
-    joined: SmallVec<[usize; 4]>,
+    /// For each output that [concatenates](Output::concatenated_row_len) values, the number of adjacent elements of the output that come
+    /// from one value. For other outputs, 0.
+    concatenated_row_lens: SmallVec<[usize; 4]>,
     /// The layout of each output.
     pub(crate) outputs: SmallVec<[Layout; 2]>,
 }
@@ -148,7 +160,7 @@ pub(crate) struct Binding {
 impl Binding {
     /// Returns the binding of `program` over `shape` to inputs of the type `dtype`. `layouts` has the layout of each input, or `None` for a
     /// number. Panics if the number of inputs is wrong, or if the program has rows and `shape` has no elements. For inputs that do not
-    /// expand to `shape`, see [`Access::over`]. Returns an error if an output is larger than the address space.
+    /// expand to `shape`, see [`Access::of_expanded`]. Returns an error if an output is larger than the address space.
     pub(crate) fn new(
         program: &Program,
         layouts: SmallVec<[Option<Layout>; 4]>,
@@ -162,39 +174,57 @@ impl Binding {
         let count = shape.numel();
         // A program over a shape without elements reads no input.
         let access = |layout: &Option<Layout>| match layout {
-            Some(layout) if count > 0 => Access::over(layout, shape),
+            Some(layout) if count > 0 => Access::of_expanded(layout, shape),
             _ => Access::Number,
         };
         let accesses: SmallVec<[Access; 4]> = layouts.iter().map(access).collect();
         let mut reduced = reduced_outputs(program, shape, &outputs);
-        let joined: SmallVec<[usize; 4]> = program.outputs().iter().map(|output| output.joined_row(shape)).collect();
-        let together = joined.iter().copied().max().unwrap_or(0);
+        let concatenated_row_lens: SmallVec<[usize; 4]> =
+            program.outputs().iter().map(|output| output.concatenated_row_len(shape)).collect();
+        let concatenated_row_len = concatenated_row_lens.iter().copied().max().unwrap_or(0);
         let cost = program.instructions().iter().map(Instruction::cost).sum();
         let rows = reduced.iter().map(|reduced| reduced.accumulator.space.run_length());
         let row = accesses.iter().map(Access::run_length).chain(rows).fold(count, usize::min);
         let mut tiling = match program.row_axis() {
             _ if count == 0 => Tiling::default(),
-            None if together == 0 => Tiling::of_program(count, row, cost),
-            axis => Tiling::of_rows(count, axis.map_or(0, |axis| shape[axis..].iter().product()), together, cost),
+            None if concatenated_row_len == 0 => Tiling::of_program(count, row, cost),
+            axis => Tiling::of_rows(
+                count,
+                axis.map_or(0, |axis| shape[axis..].iter().product()),
+                concatenated_row_len,
+                cost,
+            ),
         };
         for reduced in &mut reduced {
-            tiling.lengthen_tasks(MIN_PER_TOTAL * reduced.accumulator.count);
-            reduced.stage = STAGE * (reduced.accumulator.count / tiling.block.max(1)).max(1);
+            tiling.lengthen_tasks(MIN_ELEMENTS_PER_TOTAL * reduced.accumulator.total_count);
+            reduced.blocks_per_stage =
+                BLOCKS_PER_STAGE * (reduced.accumulator.total_count / tiling.block_len.max(1)).max(1);
         }
         let values = layouts.len() + program.instructions().len();
-        let mut small_block = run_small::block_for(count, values, dtype.size());
+        let mut small_block_len = run_small::small_block_len(count, values, dtype.size());
         let mut short_axis = None;
-        if small_block.is_none()
+        if small_block_len.is_none()
             && count > 0
-            && let Some((own, results)) = ShortAxis::new(program, &layouts, shape)
+            && let Some((plan, results)) = ShortAxis::new(program, &layouts, shape)
         {
-            (short_axis, outputs) = (Some(own), results);
-        } else if small_block.is_none() {
-            small_block = run_small::medium_block_for(&tiling, values, dtype.size());
+            (short_axis, outputs) = (Some(plan), results);
+        } else if small_block_len.is_none() {
+            small_block_len = run_small::medium_block_len(&tiling, values, dtype.size());
         }
         let summed = summed_values(program, &reduced, tiling.row_len).filter(|_| short_axis.is_none());
         let registers = Registers::new(program, summed);
-        Ok(Binding { dtype, layouts, accesses, tiling, registers, small_block, short_axis, reduced, joined, outputs })
+        Ok(Binding {
+            dtype,
+            layouts,
+            accesses,
+            tiling,
+            registers,
+            small_block_len,
+            short_axis,
+            reduced,
+            concatenated_row_lens,
+            outputs,
+        })
     }
 
     /// Returns the layout of each input, or `None` for a number.
@@ -203,7 +233,7 @@ impl Binding {
     }
 
     /// Returns true if this binding was made for the layouts of `inputs`.
-    fn serves<T: Float>(&self, inputs: &[ProgramArgument<'_, T>]) -> bool {
+    fn matches<T: Float>(&self, inputs: &[ProgramArgument<'_, T>]) -> bool {
         let layouts = self.layouts.iter().map(Option::as_ref);
         self.dtype == T::DTYPE && layouts.eq(inputs.iter().map(ProgramArgument::layout))
     }
@@ -243,7 +273,12 @@ fn reduced_outputs(program: &Program, shape: &Shape, outputs: &[Layout]) -> Smal
     for (number, (output, layout)) in program.outputs().iter().zip(outputs).enumerate() {
         if let Output::Reduced(op, value, _) = *output {
             let accumulator = Accumulator::new(op, shape, layout);
-            reduced.push(ReducedOutput { value: value as usize, output: number, accumulator, stage: STAGE });
+            reduced.push(ReducedOutput {
+                value: value as usize,
+                output: number,
+                accumulator,
+                blocks_per_stage: BLOCKS_PER_STAGE,
+            });
         }
     }
     reduced
@@ -277,11 +312,11 @@ mod tests {
         let (own, other) =
             (Layout::contiguous(shape.clone()), Layout::contiguous(Shape::from([3, 4])).permute(&[1, 0]));
         let binding = bound(&program, &shape);
-        let serves =
-            |layout: &Layout| binding.serves::<f64>(&[ProgramArgument::Elements(Source { data: &[0.5; 12], layout })]);
-        assert!(serves(&own) && !serves(&other));
-        assert!(!binding.serves::<f64>(&[ProgramArgument::Number(0.5)]));
-        assert!(!binding.serves::<f32>(&[ProgramArgument::Elements(Source { data: &[0.5; 12], layout: &own })]));
+        let matches =
+            |layout: &Layout| binding.matches::<f64>(&[ProgramArgument::Elements(Source { data: &[0.5; 12], layout })]);
+        assert!(matches(&own) && !matches(&other));
+        assert!(!binding.matches::<f64>(&[ProgramArgument::Number(0.5)]));
+        assert!(!binding.matches::<f32>(&[ProgramArgument::Elements(Source { data: &[0.5; 12], layout: &own })]));
         // Each run uses the layouts of its own inputs, also if the run before had other layouts.
         let data: Vec<f64> = (0..12).map(f64::from).collect();
         let mut program = BoundProgram::new(program, shape);
@@ -296,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_program_with_few_small_values_runs_in_small_blocks() {
-        let block = |inputs, steps, count: usize| bound(&chain(inputs, steps), &Shape::from([count])).small_block;
+        let block = |inputs, steps, count: usize| bound(&chain(inputs, steps), &Shape::from([count])).small_block_len;
         assert_eq!([block(1, 1, 5), block(40, 40, 32)], [Some(8), Some(32)]);
         assert_eq!([block(1, 1, 33), block(2, 5, 512)], [Some(40), Some(512)]);
         assert_eq!([block(2, 1100, 32), block(1, 1, 513), block(2, 7, 512)], [None, None, None]);
@@ -304,9 +339,9 @@ mod tests {
 
     #[test]
     fn blocks_do_not_cut_the_rows_of_joined_values() {
-        let program = Program::new(2, vec![], vec![Output::Joined(Box::new([0, 1]), 1)], None);
-        assert_eq!(bound(&program, &Shape::from([4096, 3])).tiling.block, 1023);
-        assert_eq!(bound(&program, &Shape::from([40, 3000])).tiling.block, 3000);
+        let program = Program::new(2, vec![], vec![Output::Concatenated(Box::new([0, 1]), 1)], None);
+        assert_eq!(bound(&program, &Shape::from([4096, 3])).tiling.block_len, 1023);
+        assert_eq!(bound(&program, &Shape::from([40, 3000])).tiling.block_len, 3000);
     }
 
     #[test]
@@ -317,7 +352,7 @@ mod tests {
         let shape = Shape::from([70, 90, 5]);
         let binding =
             Binding::new(&program, layouts.into_iter().collect(), &shape, DType::F64, Site::here("test")).unwrap();
-        assert!(binding.short_axis.is_some() && binding.small_block.is_none());
+        assert!(binding.short_axis.is_some() && binding.small_block_len.is_none());
         assert!(bound(&program, &shape).short_axis.is_none());
     }
 
@@ -327,12 +362,12 @@ mod tests {
         for (rows, columns, expected) in [(4096, 300, (900, 36, 16)), (100, 200_000, (1024, 782, 16 * 195))] {
             let program = Program::new(1, vec![], vec![Output::Reduced(Reduction::Sum, 0, 1)], None);
             let Binding { tiling, reduced, .. } = bound(&program, &Shape::from([rows, columns]));
-            assert_eq!((tiling.block, tiling.longest_task(), reduced[0].stage), expected);
+            assert_eq!((tiling.block_len, tiling.max_blocks_per_task(), reduced[0].blocks_per_stage), expected);
         }
     }
 
-    /// Compares sums of products that are not stored with sums of the same products in a program that also returns the products, bit by bit.
-    /// Between a product and its sum, an instruction computes a value for which the register of a factor must not be used again.
+    /// Compares sums of products that are not stored with sums of the same products in a program that also returns the products, bit by
+    /// bit. Between a product and its sum, an instruction computes a value for which the register of a factor must not be used again.
     #[test]
     fn sums_of_products_that_are_not_stored_have_the_same_bits() {
         let shape = Shape::from([40, 300]);
@@ -386,10 +421,10 @@ mod tests {
         let argument = [ProgramArgument::Elements(Source { data: &[1.0], layout: &layout })];
         let layouts = smallvec![Some(layout.clone())];
         let binding = Binding::new(&program, layouts, &shape, DType::F64, Site::here("test")).unwrap();
-        assert!(binding.tiling.tasks() > 1);
+        assert!(binding.tiling.task_count() > 1);
         assert_eq!(run_bound::<f64>(&program, &binding, &argument, smallvec![&mut [][..]]), Err(AllocationError));
 
         let transposed = Layout::contiguous(Shape::from([1 << 28, 1 << 28])).permute(&[1, 0]);
-        assert!(Access::new(&transposed).materialized::<f64>(&[]).is_err());
+        assert!(Access::new(&transposed).materialize::<f64>(&[]).is_err());
     }
 }

@@ -22,7 +22,7 @@ use crate::{Binary, Compare, Element, Float, Layout, Shape, Unary};
 
 /// Computes `out = op(x)`.
 pub(crate) fn unary<T: Element>(op: Unary, x: Source<T>, out: &mut [T]) {
-    one(x, out, true, op.cost(), &|x, out| T::unary(op, x, out));
+    run_unary(x, out, true, op.cost(), &|x, out| T::unary(op, x, out));
 }
 
 /// Computes `out = op(x, y)` for operands that broadcast to `shape`.
@@ -31,13 +31,13 @@ pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Sou
         return;
     }
     let (mut first, mut second) = (None, None);
-    let operands = [x.over(shape, &mut first), y.over(shape, &mut second)];
+    let operands = [x.expand_to(shape, &mut first), y.expand_to(shape, &mut second)];
     let rows = |rows: RowBroadcast, [x, y]: [usize; 2], out: &mut [T]| {
         T::rows(op, rows, Some(&operands[0].data[x..]), &operands[1].data[y..], out);
     };
     let stream = |x: Operand<T>, y: Operand<T>, out: &mut [T]| T::stream(op, x, y, out);
-    let arithmetic = T::has_rows(op).then_some(ArithmeticLoops { rows: &rows, stream: &stream });
-    two(operands, out, op.cost(), arithmetic, &|x, y, out| T::binary(op, x, y, out));
+    let arithmetic = T::has_row_loop(op).then_some(ArithmeticLoops { rows: &rows, stream: &stream });
+    run_binary(operands, out, op.cost(), arithmetic, &|x, y, out| T::binary(op, x, y, out));
 }
 
 /// Computes `out = formula(x, …)`. All operands have the same shape.
@@ -46,19 +46,19 @@ pub(crate) fn formula<T: Float, const N: usize>(formula: Formula, operands: [Sou
         return;
     }
     if out.len() <= BLOCK {
-        let whole: SmallVec<[Operand<T>; 3]> = operands.iter().map_while(Source::whole).collect();
+        let whole: SmallVec<[Operand<T>; 3]> = operands.iter().map_while(Source::as_operand).collect();
         if whole.len() == N {
             return T::formula(formula, &whole, out);
         }
     }
-    let streams = driver::is_streamed(size_of_val(out), operands.iter().map(|x| size_of_val(x.data)).sum());
-    if formula_by_rows(formula, operands, streams, out) {
+    let is_streamed = driver::is_streamed(size_of_val(out), operands.iter().map(|x| size_of_val(x.data)).sum());
+    if formula_by_rows(formula, operands, is_streamed, out) {
         return;
     }
     let accesses = operands.map(|x| Access::new(x.layout));
     let inputs: [Input<T>; N] = std::array::from_fn(|k| Input::new(&accesses[k], operands[k].data));
-    let tiling = tiling(out.len(), &accesses, N, streams);
-    driver::fill(&tiling, out, streams, &|blocks| {
+    let tiling = tiling(out.len(), &accesses, N, is_streamed);
+    driver::fill(&tiling, out, is_streamed, &|blocks| {
         let mut readers = inputs.each_ref().map(|x| x.reader(&tiling));
         blocks(&mut |start, out| {
             let parts = readers.each_mut().map(|x| x.read(start, out.len()));
@@ -72,7 +72,7 @@ pub(crate) fn formula<T: Float, const N: usize>(formula: Formula, operands: [Sou
 fn formula_by_rows<T: Float, const N: usize>(
     formula: Formula,
     operands: [Source<T>; N],
-    streams: bool,
+    is_streamed: bool,
     out: &mut [T],
 ) -> bool {
     let space = IterationSpace::new(operands[0].layout.shape(), operands.map(|x| x.layout));
@@ -82,10 +82,10 @@ fn formula_by_rows<T: Float, const N: usize>(
     if !is_plain || !(MIN_UNGATHERED_ROW..=BLOCK).contains(&columns) {
         return false;
     }
-    let tiling = Tiling::of_row_broadcast(out.len(), (height, columns), streams);
-    driver::fill(&tiling, out, streams, &|blocks| {
+    let tiling = Tiling::of_row_broadcast(out.len(), (height, columns), is_streamed);
+    driver::fill(&tiling, out, is_streamed, &|blocks| {
         blocks(&mut |start, out| {
-            by_matrices((height, columns), start, out, |first, out| {
+            for_each_matrix((height, columns), start, out, |first, out| {
                 let mut starts: [usize; N] = std::array::from_fn(|k| space.position(k, first));
                 for out in out.chunks_exact_mut(columns) {
                     let parts: [Operand<T>; N] =
@@ -101,7 +101,7 @@ fn formula_by_rows<T: Float, const N: usize>(
 
 /// Divides `out` at the ends of matrices of `height` rows. `out` consists of whole rows of `columns` elements. Calls `each` for each part,
 /// with the row-major index of its first element. `start` is the index of the first element of `out`.
-fn by_matrices<T>(
+fn for_each_matrix<T>(
     (height, columns): (usize, usize),
     start: usize,
     out: &mut [T],
@@ -120,25 +120,25 @@ fn by_matrices<T>(
 pub(crate) fn compare<T: Element>(op: Compare, x: Source<T>, y: Source<T>, out: &mut [bool]) {
     let f = |x: Operand<T>, y: Operand<T>, out: &mut [bool]| T::compare(op, x, y, out);
     if out.is_empty()
-        || out.len() <= BLOCK && elementwise_small::two(x.layout.shape(), x, y, out, |_, _, _, _| false, f)
+        || out.len() <= BLOCK && elementwise_small::run_binary(x.layout.shape(), x, y, out, |_, _, _, _| false, f)
     {
         return;
     }
-    two([x, y], out, 1, None, &f);
+    run_binary([x, y], out, 1, None, &f);
 }
 
 /// Computes `out = mask ? x : y`. All operands have the same shape.
 pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>, out: &mut [T]) {
-    if out.is_empty() || out.len() <= BLOCK && elementwise_small::three(mask, x, y, out, block::select) {
+    if out.is_empty() || out.len() <= BLOCK && elementwise_small::run_ternary(mask, x, y, out, block::select) {
         return;
     }
     let accesses = [mask.layout, x.layout, y.layout].map(Access::new);
     let read = size_of_val(mask.data) + size_of_val(x.data) + size_of_val(y.data);
     let (mask, x, y) =
         (Input::new(&accesses[0], mask.data), Input::new(&accesses[1], x.data), Input::new(&accesses[2], y.data));
-    let streams = driver::is_streamed(size_of_val(out), read);
-    let tiling = tiling(out.len(), &accesses, 1, streams);
-    driver::fill(&tiling, out, streams, &|blocks| {
+    let is_streamed = driver::is_streamed(size_of_val(out), read);
+    let tiling = tiling(out.len(), &accesses, 1, is_streamed);
+    driver::fill(&tiling, out, is_streamed, &|blocks| {
         let (mut mask, mut x, mut y) = (mask.reader(&tiling), x.reader(&tiling), y.reader(&tiling));
         blocks(&mut |start, out| {
             let len = out.len();
@@ -149,31 +149,31 @@ pub(crate) fn select<T: Element>(mask: Source<bool>, x: Source<T>, y: Source<T>,
 
 /// Writes `f` of each element of `x` to `out`, for any function `f`.
 pub(crate) fn map<T: Element, U: Element>(x: Source<T>, out: &mut [U], f: impl Fn(T) -> U + Sync) {
-    one(x, out, true, 1, &|x, out| loops::one(x, out, &f));
+    run_unary(x, out, true, 1, &|x, out| loops::map_unary(x, out, &f));
 }
 
 /// Converts the elements of `x` to another type, in row-major order.
 pub(crate) fn convert<T: Element, U: Element>(x: Source<T>, out: &mut [U]) {
-    one(x, out, true, 1, &|x, out| loops::convert(x, out));
+    run_unary(x, out, true, 1, &|x, out| loops::convert(x, out));
 }
 
 /// Copies `x` to `out`, in row-major order.
 pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
     let access = if out.is_empty() { Access::Number } else { Access::new(x.layout) };
-    let streams = driver::is_streamed(size_of_val(out), size_of_val(x.data));
+    let is_streamed = driver::is_streamed(size_of_val(out), size_of_val(x.data));
     let space = match access {
         Access::Strided(space) => space,
-        Access::Transposed(space, tiles) if !streams && transpose::copy(x.data, &space, tiles, out) => return,
+        Access::Transposed(space, tiles) if !is_streamed && transpose::copy(x.data, &space, tiles, out) => return,
         // The rows of a tile are short. For them, an inlined loop is faster than a call of `memcpy`.
         Access::Transposed(..) => return map(x, out, |x| x),
-        _ => return one(x, out, true, 1, &loops::copy),
+        _ => return run_unary(x, out, true, 1, &loops::copy),
     };
     // The elements of each block are copied directly from `x` to the result, without a buffer between them.
-    let tiling = match streams {
+    let tiling = match is_streamed {
         true => Tiling::of_operation(out.len(), space.run_length(), 1),
         false => Tiling::of_copy(out.len(), space.run_length()),
     };
-    driver::fill(&tiling, out, streams, &|blocks| {
+    driver::fill(&tiling, out, is_streamed, &|blocks| {
         blocks(&mut |start, out| fill::spread(&space, x.data, start, out));
     });
 }
@@ -182,21 +182,21 @@ pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
 /// `x` may have the same position in `data`.
 pub(crate) fn update<T: Element>(op: Binary, data: &mut [T], layout: &Layout, y: Source<T>) {
     let mut expanded = None;
-    let y = y.over(layout.shape(), &mut expanded);
+    let y = y.expand_to(layout.shape(), &mut expanded);
     if !layout.is_contiguous() {
         return update_window(data, layout, y, false, |y, x| T::update(op, x, y));
     }
     let x = &mut data[layout.offset()..][..layout.numel()];
-    if x.len() > BLOCK && T::has_rows(op) {
+    if x.len() > BLOCK && T::has_row_loop(op) {
         let access = Access::new(y.layout);
         let rows = |rows: RowBroadcast, [_, first]: [usize; 2], x: &mut [T]| {
             T::rows(op, rows, None, &y.data[first..], x);
         };
-        if by_rows([layout, y.layout], &[&access], x, false, &rows) {
+        if fill_by_rows([layout, y.layout], &[&access], x, false, &rows) {
             return;
         }
     }
-    one(y, x, false, op.cost(), &|y, x| T::update(op, x, y));
+    run_unary(y, x, false, op.cost(), &|y, x| T::update(op, x, y));
 }
 
 /// Copies `y` to `x`, where `x` is the part of `data` that `layout` describes. `x` and `y` have the same shape. No two elements of `x` may
@@ -208,23 +208,23 @@ pub(crate) fn assign<T: Element>(data: &mut [T], layout: &Layout, y: Source<T>) 
     update_window(data, layout, y, true, loops::copy);
 }
 
-/// Computes `out = f(x)`. `fresh` is true if `f` does not read the old elements of `out`.
-fn one<T: Element, U: Element>(
+/// Computes `out = f(x)`. `is_overwritten` is true if `f` does not read the old elements of `out`.
+fn run_unary<T: Element, U: Element>(
     x: Source<T>,
     out: &mut [U],
-    fresh: bool,
+    is_overwritten: bool,
     cost: usize,
     f: &(dyn Fn(Operand<T>, &mut [U]) + Sync),
 ) {
-    if out.is_empty() || out.len() <= BLOCK && elementwise_small::one(x, out, f) {
+    if out.is_empty() || out.len() <= BLOCK && elementwise_small::run_unary(x, out, f) {
         return;
     }
     let accesses = [Access::new(x.layout)];
-    let streams = fresh && driver::is_streamed(size_of_val(out), size_of_val(x.data));
+    let is_streamed = is_overwritten && driver::is_streamed(size_of_val(out), size_of_val(x.data));
     let x = Input::new(&accesses[0], x.data);
     // The loops of operations in place copy the old elements to an array of [`BLOCK`] elements, so no block may be longer.
-    let tiling = tiling(out.len(), &accesses, cost, streams || !fresh);
-    driver::fill(&tiling, out, streams, &|blocks| {
+    let tiling = tiling(out.len(), &accesses, cost, is_streamed || !is_overwritten);
+    driver::fill(&tiling, out, is_streamed, &|blocks| {
         let mut x = x.reader(&tiling);
         blocks(&mut |start, out| f(x.read(start, out.len()), out));
     });
@@ -244,7 +244,7 @@ struct ArithmeticLoops<'a, T, U> {
 type RowFill<'a, U> = dyn Fn(RowBroadcast, [usize; 2], &mut [U]) + Sync + 'a;
 
 /// Computes `out = f(x, y)`. The loops in `arithmetic`, if given, replace `f` for short rows and for results that bypass the caches.
-fn two<T: Element, U: Element>(
+fn run_binary<T: Element, U: Element>(
     [x, y]: [Source<T>; 2],
     out: &mut [U],
     cost: usize,
@@ -252,17 +252,17 @@ fn two<T: Element, U: Element>(
     f: &BlockLoop<'_, T, U>,
 ) {
     let accesses = [x.layout, y.layout].map(Access::new);
-    let streams = driver::is_streamed(size_of_val(out), size_of_val(x.data) + size_of_val(y.data));
+    let is_streamed = driver::is_streamed(size_of_val(out), size_of_val(x.data) + size_of_val(y.data));
     if let Some(ArithmeticLoops { rows, .. }) = &arithmetic
-        && by_rows([x.layout, y.layout], &accesses.each_ref(), out, streams, rows)
+        && fill_by_rows([x.layout, y.layout], &accesses.each_ref(), out, is_streamed, rows)
     {
         return;
     }
     let (x, y) = (Input::new(&accesses[0], x.data), Input::new(&accesses[1], y.data));
-    let tiling = tiling(out.len(), &accesses, cost, streams);
+    let tiling = tiling(out.len(), &accesses, cost, is_streamed);
     // If the result is cut into tiles (for a transposed operand), its blocks are too short for the loop `stream`.
-    let stream = arithmetic.filter(|_| streams && tiling.tiles().is_none()).map(|loops| loops.stream);
-    driver::fill(&tiling, out, streams && stream.is_none(), &|blocks| {
+    let stream = arithmetic.filter(|_| is_streamed && tiling.tiles().is_none()).map(|loops| loops.stream);
+    driver::fill(&tiling, out, is_streamed && stream.is_none(), &|blocks| {
         let (f, mut x, mut y) = (stream.unwrap_or(f), x.reader(&tiling), y.reader(&tiling));
         blocks(&mut |start, out| f(x.read(start, out.len()), y.read(start, out.len()), out));
         if stream.is_some() {
@@ -272,9 +272,9 @@ fn two<T: Element, U: Element>(
 }
 
 /// Returns the tiling (blocks and tasks) of `count` elements. `accesses` says how each operand is read. `cost` is the operation's cost in
-/// additions. If `by_blocks` is true, no block has more than [`BLOCK`] elements.
-fn tiling(count: usize, accesses: &[Access], cost: usize, by_blocks: bool) -> Tiling {
-    if !by_blocks && accesses.iter().all(|access| matches!(access, Access::Contiguous(_) | Access::Uniform(_))) {
+/// additions. If `has_short_blocks` is true, no block has more than [`BLOCK`] elements.
+fn tiling(count: usize, accesses: &[Access], cost: usize, has_short_blocks: bool) -> Tiling {
+    if !has_short_blocks && accesses.iter().all(|access| matches!(access, Access::Contiguous(_) | Access::Uniform(_))) {
         return Tiling::of_contiguous(count, cost);
     }
     match accesses.iter().find_map(Access::tiles) {
@@ -285,16 +285,17 @@ fn tiling(count: usize, accesses: &[Access], cost: usize, by_blocks: bool) -> Ti
 
 /// Fills `out` by calls of `f` that each compute several rows. The rows and columns are the two innermost loops of the operands. `f` gets
 /// the sizes of its rows, the position of the first element of each operand, and a part of `out`. `accesses` says how each operand would be
-/// read block by block. If `streams` is true, the result bypasses the caches, and `f` must not read the old elements of its part of `out`.
+/// read block by block. If `is_streamed` is true, the result bypasses the caches, and `f` must not read the old elements of its part of
+/// `out`.
 ///
 /// Computes nothing and returns false if there is a single loop, if no operand is [strided](Access::Strided), or if rows are too long. Does
 /// the same if rows are so short that copying them into blocks is faster. Also returns false if an operand's stride along its rows is
 /// neither 0 nor 1, or if this stride is 0 for both operands. The same holds if the rows of an operand are in descending order in memory.
-fn by_rows<U: Element>(
+fn fill_by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],
     out: &mut [U],
-    streams: bool,
+    is_streamed: bool,
     f: &RowFill<'_, U>,
 ) -> bool {
     if !accesses.iter().any(|access| matches!(access, Access::Strided(_))) {
@@ -302,21 +303,28 @@ fn by_rows<U: Element>(
     }
     let space = IterationSpace::new(layouts[0].shape(), layouts);
     let Some(outer) = space.depth().checked_sub(2) else { return false };
-    let ((height, [x_row, y_row]), (columns, inner)) = (space.loop_of(outer), space.loop_of(outer + 1));
+    let ((height, [x_row_stride, y_row_stride]), (columns, inner)) = (space.loop_of(outer), space.loop_of(outer + 1));
     let plain = inner.iter().all(|&stride| stride == 0 || stride == 1) && inner != [0, 0];
-    if columns > BLOCK || !plain || x_row < 0 || y_row < 0 {
+    if columns > BLOCK || !plain || x_row_stride < 0 || y_row_stride < 0 {
         return false;
     }
-    let (x_row, y_row) = (x_row as usize, y_row as usize);
-    let short = if x_row == 0 || y_row == 0 { MIN_LOOPED_REPEATED_ROW } else { MIN_LOOPED_ROW };
+    let (x_row_stride, y_row_stride) = (x_row_stride as usize, y_row_stride as usize);
+    let short = if x_row_stride == 0 || y_row_stride == 0 { MIN_LOOPED_REPEATED_ROW } else { MIN_LOOPED_ROW };
     if columns < short && accesses.iter().all(|access| access.is_written_by_rows()) {
         return false;
     }
-    let rows = RowBroadcast { rows: 0, columns, x_row, y_row, x_moves: inner[0] == 1, y_moves: inner[1] == 1 };
-    let tiling = Tiling::of_row_broadcast(out.len(), (height, columns), streams);
-    driver::fill(&tiling, out, streams, &|blocks| {
+    let rows = RowBroadcast {
+        rows: 0,
+        columns,
+        x_row_stride,
+        y_row_stride,
+        x_has_columns: inner[0] == 1,
+        y_has_columns: inner[1] == 1,
+    };
+    let tiling = Tiling::of_row_broadcast(out.len(), (height, columns), is_streamed);
+    driver::fill(&tiling, out, is_streamed, &|blocks| {
         blocks(&mut |start, out| {
-            by_matrices((height, columns), start, out, |first, out| {
+            for_each_matrix((height, columns), start, out, |first, out| {
                 let starts = [space.position(0, first), space.position(1, first)];
                 f(RowBroadcast { rows: out.len() / columns, ..rows }, starts, out);
             });
@@ -326,13 +334,13 @@ fn by_rows<U: Element>(
 }
 
 /// Calls `f(y, x)` for each block of `x`, where `x` is the part of `data` that `layout` describes. A block of `x` is copied to a buffer,
-/// changed by `f`, and written back. `fresh` is true if `f` does not read the old elements of `x`, which are then not copied. All blocks
-/// run on the calling thread, because the elements of two blocks may alternate in memory.
+/// changed by `f`, and written back. `is_overwritten` is true if `f` does not read the old elements of `x`, which are then not copied. All
+/// blocks run on the calling thread, because the elements of two blocks may alternate in memory.
 fn update_window<T: Element>(
     data: &mut [T],
     layout: &Layout,
     y: Source<T>,
-    fresh: bool,
+    is_overwritten: bool,
     f: impl Fn(Operand<T>, &mut [T]),
 ) {
     if layout.numel() == 0 {
@@ -342,10 +350,10 @@ fn update_window<T: Element>(
     let y = Input::new(&access, y.data);
     let tiling = Tiling::of_operation(layout.numel(), window.run_length().min(access.run_length()), 1);
     let (mut x, mut y) = ([T::ZERO; BLOCK], y.reader(&tiling));
-    for task in 0..tiling.tasks() {
+    for task in 0..tiling.task_count() {
         tiling.for_each_block(task, |start, len| {
             let x = &mut x[..len];
-            if !fresh {
+            if !is_overwritten {
                 fill::spread(&window, data, start, x);
             }
             f(y.read(start, len), x);

@@ -1,8 +1,8 @@
 //! The short path of operations over at most one block of elements. This path does not choose an [`Access`](crate::engine::access::Access)
 //! for each operand, because choosing would take longer than the computation.
 //!
-//! Two operands are read in place if two loops over adjacent or repeated elements are enough (see [`rows_of`]). Many short rows are an
-//! exception, if the operation has no loop over rows. All other operands are copied to a small buffer, piece by piece, unless they are
+//! Two operands are read in place if two loops over adjacent or repeated elements are enough (see [`row_broadcast`]). Many short rows are
+//! an exception, if the operation has no loop over rows. All other operands are copied to a small buffer, piece by piece, unless they are
 //! contiguous or one repeated element. A piece is a range of the operand's elements.
 
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
@@ -17,12 +17,12 @@ use crate::{Binary, Element, Layout, Shape};
 /// `None` if the operands need more than two loops, or if the elements of a row are neither adjacent nor one repeated element. Also
 /// returns `None` if the rows of an operand are in descending order in memory.
 #[inline(always)]
-pub(crate) fn rows_of(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcast> {
+pub(crate) fn row_broadcast(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcast> {
     // The sizes and strides of the loops are in variables and not in arrays. The compiler keeps variables in registers but arrays in
     // memory, where reading a value that was just written takes longer.
     let (mut depth, rank) = (0, shape.rank());
     let (mut columns, mut x_step, mut y_step) = (1, 1, 1);
-    let (mut rows, mut x_row, mut y_row) = (1, 0, 0);
+    let (mut rows, mut x_row_stride, mut y_row_stride) = (1, 0, 0);
     for from_end in 1..=rank {
         let size = shape[rank - from_end];
         if size == 1 {
@@ -32,14 +32,21 @@ pub(crate) fn rows_of(shape: &Shape, [x, y]: [&Layout; 2]) -> Option<RowBroadcas
         match depth {
             0 => (depth, columns, x_step, y_step) = (1, size, own_x, own_y),
             1 if own_x == x_step * columns as isize && own_y == y_step * columns as isize => columns *= size,
-            1 => (depth, rows, x_row, y_row) = (2, size, own_x, own_y),
-            _ if own_x == x_row * rows as isize && own_y == y_row * rows as isize => rows *= size,
+            1 => (depth, rows, x_row_stride, y_row_stride) = (2, size, own_x, own_y),
+            _ if own_x == x_row_stride * rows as isize && own_y == y_row_stride * rows as isize => rows *= size,
             _ => return None,
         }
     }
-    let plain = matches!((x_step, y_step), (0 | 1, 0 | 1)) && x_row >= 0 && y_row >= 0;
-    let (x_row, y_row) = (x_row as usize, y_row as usize);
-    plain.then_some(RowBroadcast { rows, columns, x_row, y_row, x_moves: x_step == 1, y_moves: y_step == 1 })
+    let plain = matches!((x_step, y_step), (0 | 1, 0 | 1)) && x_row_stride >= 0 && y_row_stride >= 0;
+    let (x_row_stride, y_row_stride) = (x_row_stride as usize, y_row_stride as usize);
+    plain.then_some(RowBroadcast {
+        rows,
+        columns,
+        x_row_stride,
+        y_row_stride,
+        x_has_columns: x_step == 1,
+        y_has_columns: y_step == 1,
+    })
 }
 
 /// Returns the stride of the dimension that is `from_end` dimensions before the end. Returns 0 if `layout` does not have this dimension, or
@@ -52,25 +59,25 @@ fn broadcast_stride(layout: &Layout, from_end: usize) -> isize {
     }
 }
 
-/// Computes `out = op(x, y)` for operands that broadcast to `shape`, and returns true. If [`rows_of`] returns `None`, operands with short
-/// rows are copied before they are read. If an operand that must be copied has long rows, computes nothing and returns false.
+/// Computes `out = op(x, y)` for operands that broadcast to `shape`, and returns true. If [`row_broadcast`] returns `None`, operands with
+/// short rows are copied before they are read. If an operand that must be copied has long rows, computes nothing and returns false.
 #[inline]
 pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, out: &mut [T]) -> bool {
     let rows = |rows: RowBroadcast, x: &[T], y: &[T], out: &mut [T]| {
-        let done = T::has_rows(op) && (rows.x_moves || rows.y_moves);
+        let done = T::has_row_loop(op) && (rows.x_has_columns || rows.y_has_columns);
         if done {
             T::rows(op, rows, Some(x), y, out);
         }
         done
     };
-    two(shape, x, y, out, rows, |x, y, out| T::binary(op, x, y, out))
+    run_binary(shape, x, y, out, rows, |x, y, out| T::binary(op, x, y, out))
 }
 
 /// Computes `out = f(x, y)` for operands that broadcast to `shape`, and returns true. If there are several rows, calls `rows` to compute
 /// them. If `rows` returns false, calls `f` for each row or for pieces of several rows. Like [`binary`], may compute nothing and return
 /// false.
 #[inline]
-pub(crate) fn two<T: Element, U>(
+pub(crate) fn run_binary<T: Element, U>(
     shape: &Shape,
     x: Source<T>,
     y: Source<T>,
@@ -79,21 +86,25 @@ pub(crate) fn two<T: Element, U>(
     f: impl Fn(Operand<T>, Operand<T>, &mut [U]),
 ) -> bool {
     let (first, second) = (x.layout.offset(), y.layout.offset());
-    let Some(own) = rows_of(shape, [x.layout, y.layout]) else { return gathered_two(shape, x, y, out, f) };
+    let Some(own) = row_broadcast(shape, [x.layout, y.layout]) else { return run_gathered_binary(shape, x, y, out, f) };
     let columns = own.columns;
     if own.rows == 1 {
-        f(Operand::row(x.data, first, own.x_moves, columns), Operand::row(y.data, second, own.y_moves, columns), out);
+        f(
+            Operand::row(x.data, first, own.x_has_columns, columns),
+            Operand::row(y.data, second, own.y_has_columns, columns),
+            out,
+        );
         return true;
     }
     if rows(own, &x.data[first..], &y.data[second..], out) {
         return true;
     }
     if own.rows > FEW_GATHERED_ROWS && columns < MIN_UNGATHERED_ROW {
-        return gathered_two(shape, x, y, out, f);
+        return run_gathered_binary(shape, x, y, out, f);
     }
     for (row, out) in out.chunks_exact_mut(columns).enumerate() {
-        let x = Operand::row(x.data, first + row * own.x_row, own.x_moves, columns);
-        f(x, Operand::row(y.data, second + row * own.y_row, own.y_moves, columns), out);
+        let x = Operand::row(x.data, first + row * own.x_row_stride, own.x_has_columns, columns);
+        f(x, Operand::row(y.data, second + row * own.y_row_stride, own.y_has_columns, columns), out);
     }
     true
 }
@@ -104,8 +115,8 @@ enum GatheredOperand<'a, T> {
     Whole(Operand<'a, T>),
     /// The short row that the operand repeats.
     Row(&'a [T]),
-    /// The loops over the operand's short rows, and the buffer in which the rows are. The elements of a piece are copied out of the rows before the
-    /// piece is read.
+    /// The loops over the operand's short rows, and the buffer in which the rows are. The elements of a piece are copied out of the rows
+    /// before the piece is read.
     Rows(IterationSpace<1>, &'a [T]),
 }
 
@@ -113,10 +124,10 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
     /// Returns the operand `x`, or `None` if `x` must be copied piece by piece and its rows are long.
     #[inline]
     fn new(x: Source<'a, T>) -> Option<Self> {
-        if let Some(whole) = x.whole() {
+        if let Some(whole) = x.as_operand() {
             return Some(GatheredOperand::Whole(whole));
         }
-        if let Some(row) = x.row() {
+        if let Some(row) = x.repeated_row() {
             return (row.len() < LONG_GATHERED_ROW).then_some(GatheredOperand::Row(row));
         }
         let space = IterationSpace::new(x.layout.shape(), [x.layout]);
@@ -127,7 +138,7 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
     /// length of a row, and if possible also of the number of elements in a vector register. Returns [`BLOCK`] if the operand needs no
     /// copy.
     #[inline]
-    fn longest_piece(&self) -> usize {
+    fn max_piece_len(&self) -> usize {
         let row = match self {
             GatheredOperand::Whole(_) => return BLOCK,
             GatheredOperand::Row(row) => row.len(),
@@ -138,46 +149,46 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
         if both <= MAX_PIECE { MAX_PIECE / both * both } else { MAX_PIECE / row * row }
     }
 
-    /// Returns the first `len` elements of the piece with index `number`. Each piece has `piece` elements. On entry, `room` contains the
-    /// previous piece. Overwrites `room`, unless both pieces are equal or the operand needs no copy.
+    /// Returns the first `len` elements of the piece with index `number`. Each piece has `piece` elements. On entry, `buffer` contains the
+    /// previous piece. Overwrites `buffer`, unless both pieces are equal or the operand needs no copy.
     #[inline]
-    fn piece<'b>(&'b self, number: usize, piece: usize, len: usize, room: &'b mut [T; MAX_PIECE]) -> Operand<'b, T> {
+    fn piece<'b>(&'b self, number: usize, piece: usize, len: usize, buffer: &'b mut [T; MAX_PIECE]) -> Operand<'b, T> {
         let start = number * piece;
         match self {
             GatheredOperand::Whole(Operand::Splat(value)) => return Operand::Splat(*value),
             GatheredOperand::Whole(Operand::Slice(elements)) => return Operand::Slice(&elements[start..start + len]),
-            // If a piece consists of whole repetitions of the row, all pieces are equal, and `room` already has this piece.
+            // If a piece consists of whole repetitions of the row, all pieces are equal, and `buffer` already has this piece.
             GatheredOperand::Row(row) if number > 0 && piece.is_multiple_of(row.len()) => {}
-            GatheredOperand::Row(row) => fill::repeat(row, start, &mut room[..len]),
-            GatheredOperand::Rows(space, data) => fill::spread(space, data, start, &mut room[..len]),
+            GatheredOperand::Row(row) => fill::repeat(row, start, &mut buffer[..len]),
+            GatheredOperand::Rows(space, data) => fill::spread(space, data, start, &mut buffer[..len]),
         }
-        Operand::Slice(&room[..len])
+        Operand::Slice(&buffer[..len])
     }
 }
 
 /// Computes `out = f(x)` over one to [`BLOCK`] elements. If `x` is neither contiguous nor one repeated element and has long rows, computes
 /// nothing and returns false.
-pub(crate) fn one<T: Element, U>(x: Source<T>, out: &mut [U], f: impl Fn(Operand<T>, &mut [U])) -> bool {
-    if let Some(x) = x.whole() {
+pub(crate) fn run_unary<T: Element, U>(x: Source<T>, out: &mut [U], f: impl Fn(Operand<T>, &mut [U])) -> bool {
+    if let Some(x) = x.as_operand() {
         f(x, out);
         return true;
     }
-    gathered_one(x, out, f)
+    run_gathered_unary(x, out, f)
 }
 
 #[inline(never)]
-fn gathered_one<T: Element, U>(x: Source<T>, out: &mut [U], f: impl Fn(Operand<T>, &mut [U])) -> bool {
+fn run_gathered_unary<T: Element, U>(x: Source<T>, out: &mut [U], f: impl Fn(Operand<T>, &mut [U])) -> bool {
     let Some(x) = GatheredOperand::new(x) else { return false };
-    let mut room = [T::ZERO; MAX_PIECE];
-    let piece = x.longest_piece();
+    let mut buffer = [T::ZERO; MAX_PIECE];
+    let piece = x.max_piece_len();
     for (number, out) in out.chunks_mut(piece).enumerate() {
-        f(x.piece(number, piece, out.len(), &mut room), out);
+        f(x.piece(number, piece, out.len(), &mut buffer), out);
     }
     true
 }
 
 #[inline(never)]
-fn gathered_two<T: Element, U>(
+fn run_gathered_binary<T: Element, U>(
     shape: &Shape,
     x: Source<T>,
     y: Source<T>,
@@ -185,10 +196,10 @@ fn gathered_two<T: Element, U>(
     f: impl Fn(Operand<T>, Operand<T>, &mut [U]),
 ) -> bool {
     let (mut first, mut second) = (None, None);
-    let (x, y) = (x.over(shape, &mut first), y.over(shape, &mut second));
+    let (x, y) = (x.expand_to(shape, &mut first), y.expand_to(shape, &mut second));
     let (Some(x), Some(y)) = (GatheredOperand::new(x), GatheredOperand::new(y)) else { return false };
     let (mut first, mut second) = ([T::ZERO; MAX_PIECE], [T::ZERO; MAX_PIECE]);
-    let piece = x.longest_piece().min(y.longest_piece());
+    let piece = x.max_piece_len().min(y.max_piece_len());
     for (number, out) in out.chunks_mut(piece).enumerate() {
         let len = out.len();
         f(x.piece(number, piece, len, &mut first), y.piece(number, piece, len, &mut second), out);
@@ -198,7 +209,7 @@ fn gathered_two<T: Element, U>(
 
 /// Computes `out = f(mask, x, y)` over one to [`BLOCK`] elements. If an operand is neither contiguous nor one repeated element and has long
 /// rows, computes nothing and returns false.
-pub(crate) fn three<M: Element, T: Element, U>(
+pub(crate) fn run_ternary<M: Element, T: Element, U>(
     mask: Source<M>,
     x: Source<T>,
     y: Source<T>,
@@ -210,7 +221,7 @@ pub(crate) fn three<M: Element, T: Element, U>(
         return false;
     };
     let (mut first, mut second, mut third) = ([M::ZERO; MAX_PIECE], [T::ZERO; MAX_PIECE], [T::ZERO; MAX_PIECE]);
-    let piece = mask.longest_piece().min(x.longest_piece()).min(y.longest_piece());
+    let piece = mask.max_piece_len().min(x.max_piece_len()).min(y.max_piece_len());
     for (number, out) in out.chunks_mut(piece).enumerate() {
         let len = out.len();
         let mask = mask.piece(number, piece, len, &mut first);

@@ -5,7 +5,8 @@ use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::instruction::{Instruction, ValueIndex};
 
 /// Computes one instruction over a block of elements. The instruction must not be a reduction. If each operand is one number, returns the
-/// result as one number. Otherwise writes the result to `out`, and returns `None`. `read(k)` returns the elements of the value with index `k`.
+/// result as one number. Otherwise writes the result to `out`, and returns `None`. `read(k)` returns the elements of the value with index
+/// `k`.
 #[inline(always)]
 pub(crate) fn execute<'a, T: Float>(
     instruction: Instruction,
@@ -30,7 +31,7 @@ pub(crate) fn execute<'a, T: Float>(
         Instruction::Compare(op, x, y) => {
             let (x, y) = (read(x), read(y));
             let single = matches!((&x, &y), (Splat(_), Splat(_)));
-            T::flags(op, x, y, if single { &mut one } else { out });
+            T::compare_as_float(op, x, y, if single { &mut one } else { out });
             single.then_some(one[0])
         }
         Instruction::Select(mask, x, y) => match (read(mask), read(x), read(y)) {
@@ -42,7 +43,7 @@ pub(crate) fn execute<'a, T: Float>(
                 }
             },
             (mask, x, y) => {
-                T::choose(mask, x, y, out);
+                T::select(mask, x, y, out);
                 None
             }
         },
@@ -56,7 +57,7 @@ pub(crate) struct RowOperand<'a, T> {
     /// The distance between rows in `data`, in elements. It is 0 if one row repeats.
     pub(crate) row_stride: usize,
     /// True if the operand has an element for each column. False if it has one value for each row.
-    pub(crate) moves: bool,
+    pub(crate) has_columns: bool,
 }
 
 /// Computes an instruction over rows of `columns` elements, and returns true. `read` returns the elements of an operand. If `read` returns
@@ -69,12 +70,19 @@ pub(crate) fn execute_rows<'a, T: Float>(
     out: &mut [T],
 ) -> bool {
     let Instruction::Binary(op, x, y) = instruction else { return false };
-    if !T::has_rows(op) {
+    if !T::has_row_loop(op) {
         return false;
     }
     let (Some(x), Some(y)) = (read(x), read(y)) else { return false };
-    let (x_row, y_row, rows) = (x.row_stride, y.row_stride, out.len() / columns);
-    let rows = RowBroadcast { rows, columns, x_row, y_row, x_moves: x.moves, y_moves: y.moves };
+    let (x_row_stride, y_row_stride, rows) = (x.row_stride, y.row_stride, out.len() / columns);
+    let rows = RowBroadcast {
+        rows,
+        columns,
+        x_row_stride,
+        y_row_stride,
+        x_has_columns: x.has_columns,
+        y_has_columns: y.has_columns,
+    };
     T::rows(op, rows, Some(x.data), y.data, out);
     true
 }

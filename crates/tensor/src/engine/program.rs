@@ -19,7 +19,7 @@ pub enum Output {
     /// A value that has the program's shape.
     Whole(ValueIndex),
     /// Values that have the program's shape, concatenated along the dimension in the last field.
-    Joined(Box<[ValueIndex]>, usize),
+    Concatenated(Box<[ValueIndex]>, usize),
     /// A value with one element for each row. The output has the program's shape, but its row dimensions have size 1.
     PerRow(ValueIndex),
     /// A value reduced over some dimensions, which keep size 1.
@@ -27,17 +27,17 @@ pub enum Output {
 }
 
 impl Output {
-    /// For an [`Output::Joined`] over `shape`, returns the number of adjacent elements that come from one value. Returns 0 for other
+    /// For an [`Output::Concatenated`] over `shape`, returns the number of adjacent elements that come from one value. Returns 0 for other
     /// outputs.
-    pub(crate) fn joined_row(&self, shape: &Shape) -> usize {
-        if let Output::Joined(_, axis) = self { shape[*axis..].iter().product() } else { 0 }
+    pub(crate) fn concatenated_row_len(&self, shape: &Shape) -> usize {
+        if let Output::Concatenated(_, axis) = self { shape[*axis..].iter().product() } else { 0 }
     }
 
     /// Returns the values that the output contains.
     pub fn values(&self) -> &[ValueIndex] {
         match self {
             Output::Whole(value) | Output::PerRow(value) | Output::Reduced(_, value, _) => std::slice::from_ref(value),
-            Output::Joined(values, _) => values,
+            Output::Concatenated(values, _) => values,
         }
     }
 }
@@ -102,7 +102,7 @@ impl Program {
             Output::Whole(_) => {}
             // If the size overflows, it is clamped. The clamped size is too large for a tensor, so the check of the output's shape returns
             // an error.
-            Output::Joined(values, axis) => result[*axis] = result[*axis].saturating_mul(values.len()),
+            Output::Concatenated(values, axis) => result[*axis] = result[*axis].saturating_mul(values.len()),
             Output::PerRow(_) => result[self.row_axis.unwrap_or(0)..].fill(1),
             Output::Reduced(_, _, axes) => {
                 result.iter_mut().enumerate().filter(|(axis, _)| axes >> axis & 1 == 1).for_each(|(_, size)| *size = 1);

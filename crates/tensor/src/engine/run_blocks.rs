@@ -16,14 +16,14 @@ use std::mem::take;
 use smallvec::{SmallVec, smallvec};
 
 use crate::engine::access::Input;
-use crate::engine::driver::{self, TaskShare};
+use crate::engine::driver::{self, OutputSplit};
 use crate::engine::execute::{RowOperand, execute, execute_rows};
 use crate::engine::program::{Output, Program};
 use crate::engine::registers::{Register, Registers};
 use crate::engine::stages::Stages;
 use crate::engine::tiling::Tiling;
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::reduce::accumulator::{Accumulator, total_of, total_of_products};
+use crate::kernel::reduce::accumulator::{Accumulator, operand_total, total_of_products};
 use crate::kernel::rows;
 use crate::memory::available::AllocationError;
 use crate::scalar::cpu;
@@ -41,41 +41,43 @@ pub(crate) struct ReducedOutput {
     pub(crate) output: usize,
     pub(crate) accumulator: Accumulator,
     /// The number of blocks after which a task stores its totals and clears them; see [`Stages`].
-    pub(crate) stage: usize,
+    pub(crate) blocks_per_stage: usize,
 }
 
 /// Runs `program` block by block over `inputs`. Each slice in `results` has as many elements as the shape of its output. For each output
-/// that [joins](Output::joined_row) values, `joined` has the number of adjacent elements that come from one value. A block never cuts these
-/// adjacent elements, or a row that instructions reduce. Returns an error if there is not enough memory for the values of a block, or for
-/// the totals of each task.
+/// that [concatenates](Output::concatenated_row_len) values, `concatenated_row_lens` has the number of adjacent elements that come from one
+/// value. A block never cuts these adjacent elements, or a row that instructions reduce. Returns an error if there is not enough memory for
+/// the values of a block, or for the totals of each task.
 pub(crate) fn run<T: Float>(
     program: &Program,
-    (registers, joined): (&Registers, &[usize]),
+    (registers, concatenated_row_lens): (&Registers, &[usize]),
     reduced: &[ReducedOutput],
     tiling: &Tiling,
     inputs: &[Input<'_, T>],
     mut results: SmallVec<[&mut [T]; 4]>,
 ) -> Result<(), AllocationError> {
-    let tasks = tiling.tasks();
+    let tasks = tiling.task_count();
     let bytes = results.iter().map(|result| size_of_val(*result)).sum::<usize>();
-    let streams = driver::is_streamed(bytes, inputs.iter().map(Input::bytes).sum());
-    let blocks = Blocks { program, registers, joined, reduced, inputs, tiling, streams };
+    let is_streamed = driver::is_streamed(bytes, inputs.iter().map(Input::max_bytes_read).sum());
+    let blocks = BlockRun { program, registers, concatenated_row_lens, reduced, inputs, tiling, is_streamed };
     if tasks == 1 {
         return blocks.run(0, results);
     }
     let mut numbers = reduced.iter();
     let outputs = program.outputs().iter().zip(&mut results).map(|(output, result)| {
-        let share = match output {
-            Output::Whole(_) => TaskShare::Elements(1),
-            Output::Joined(values, _) => TaskShare::Elements(values.len()),
-            Output::PerRow(_) => TaskShare::Rows,
-            Output::Reduced(op, ..) => TaskShare::Totals(*op, numbers.next().map_or(0, |own| own.accumulator.count)),
+        let split = match output {
+            Output::Whole(_) => OutputSplit::PerElement(1),
+            Output::Concatenated(values, _) => OutputSplit::PerElement(values.len()),
+            Output::PerRow(_) => OutputSplit::PerRow,
+            Output::Reduced(op, ..) => {
+                OutputSplit::Totals(*op, numbers.next().map_or(0, |own| own.accumulator.total_count))
+            }
         };
-        (share, &mut **result)
+        (split, &mut **result)
     });
     let totals = driver::run(tiling, outputs.collect(), &|task, parts| blocks.run(task, parts))?;
     for (reduced, totals) in reduced.iter().zip(&totals) {
-        results[reduced.output].copy_from_slice(&totals[..reduced.accumulator.count]);
+        results[reduced.output].copy_from_slice(&totals[..reduced.accumulator.total_count]);
     }
     Ok(())
 }
@@ -108,23 +110,23 @@ struct Block {
 }
 
 /// The data that all tasks of a program's run share.
-struct Blocks<'a, T: Float> {
+struct BlockRun<'a, T: Float> {
     program: &'a Program,
     registers: &'a Registers,
-    joined: &'a [usize],
+    concatenated_row_lens: &'a [usize],
     reduced: &'a [ReducedOutput],
     inputs: &'a [Input<'a, T>],
     tiling: &'a Tiling,
     /// True if [whole](Output::Whole) outputs are written by [`cpu::stream`], which bypasses the caches.
-    streams: bool,
+    is_streamed: bool,
 }
 
-impl<T: Float> Blocks<'_, T> {
+impl<T: Float> BlockRun<'_, T> {
     /// Runs the blocks of one task. `outputs` has, for each output, the part that the task writes. For a reduction, it has the task's own
     /// totals.
     fn run(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
         // Slots begin at a cache line and consist of whole cache lines.
-        let width = self.tiling.block.next_multiple_of(VECTOR_BYTES / size_of::<T>());
+        let width = self.tiling.block_len.next_multiple_of(VECTOR_BYTES / size_of::<T>());
         let first = FirstSlots::new(self.registers.slots, outputs.len());
         let count = first.gathered + self.inputs.len();
         T::with_memory(count * width, |memory| {
@@ -136,9 +138,10 @@ impl<T: Float> Blocks<'_, T> {
             // The list of slots includes parts of the outputs. So the slots and the outputs need the same lifetime.
             let outputs = outputs.into_iter().map(|part| &mut *part).collect();
             let (slots, values) = (&mut slots[..], &mut values[..]);
-            Task { shared: self, first, first_output, slots, values, products: smallvec![] }.run(task, outputs)
+            BlockTask { shared: self, first_slots: first, first_output, slots, values, products: smallvec![] }
+                .run(task, outputs)
         })??;
-        if self.streams {
+        if self.is_streamed {
             cpu::streamed();
         }
         Ok(())
@@ -164,9 +167,9 @@ impl FirstSlots {
 }
 
 /// The state of a task, which runs its blocks one after the other on one thread.
-struct Task<'a, 's, 'r, T: Float> {
-    shared: &'r Blocks<'a, T>,
-    first: FirstSlots,
+struct BlockTask<'a, 's, 'r, T: Float> {
+    shared: &'r BlockRun<'a, T>,
+    first_slots: FirstSlots,
     first_output: usize,
     slots: &'s mut [&'r mut [T]],
     /// The values over the current block: the inputs, then the results of the instructions, then [expanded](Self::expand) values.
@@ -175,12 +178,17 @@ struct Task<'a, 's, 'r, T: Float> {
     products: SmallVec<[(usize, ValueIndex, ValueIndex); 2]>,
 }
 
-impl<'r, T: Float> Task<'_, '_, 'r, T> {
+impl<'r, T: Float> BlockTask<'_, '_, 'r, T> {
     fn run(&mut self, task: usize, mut outputs: SmallVec<[&'r mut [T]; 4]>) -> Result<(), AllocationError> {
-        let &Blocks { program, registers, reduced, inputs, tiling, .. } = self.shared;
+        let &BlockRun { program, registers, reduced, inputs, tiling, .. } = self.shared;
         let mut stages: SmallVec<[Stages<T>; 2]> = smallvec![];
-        for ReducedOutput { output, accumulator, stage, .. } in reduced {
-            stages.push(Stages::new(accumulator.op, *stage, tiling.longest_task(), &mut *outputs[*output])?);
+        for ReducedOutput { output, accumulator, blocks_per_stage, .. } in reduced {
+            stages.push(Stages::new(
+                accumulator.op,
+                *blocks_per_stage,
+                tiling.max_blocks_per_task(),
+                &mut *outputs[*output],
+            )?);
         }
         let mut number = 0usize;
         tiling.for_each_block(task, |start, len| {
@@ -188,7 +196,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             for (k, output) in program.outputs().iter().enumerate() {
                 let len = match output {
                     Output::Whole(_) => len,
-                    Output::Joined(values, _) => len * values.len(),
+                    Output::Concatenated(values, _) => len * values.len(),
                     Output::PerRow(_) => block.rows,
                     Output::Reduced(..) => continue,
                 };
@@ -201,39 +209,40 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
             for (k, input) in inputs.iter().enumerate() {
                 self.values[k] = self.read(k, input, block);
             }
-            for (position, (&instruction, &place)) in program.instructions().iter().zip(&registers.results).enumerate()
+            for (position, (&instruction, &register)) in
+                program.instructions().iter().zip(&registers.results).enumerate()
             {
                 if registers.sums_products
                     && registers.only_summed[position]
-                    && self.leave_out(inputs.len() + position, instruction)
+                    && self.skip_product(inputs.len() + position, instruction)
                 {
                     continue;
                 }
-                let streamed = match self.shared.streams && registers.only_written[position] {
-                    true => self.stream(instruction, place, block),
+                let streamed = match self.shared.is_streamed && registers.only_written[position] {
+                    true => self.stream(instruction, register, block),
                     false => None,
                 };
                 self.values[inputs.len() + position] = match streamed {
                     Some(value) => value,
-                    None => self.compute(instruction, place, block),
+                    None => self.compute(instruction, register, block),
                 };
             }
             for (k, output) in program.outputs().iter().enumerate() {
-                self.write(k, output, block);
+                self.write_output(k, output, block);
             }
             for (ReducedOutput { value, output, accumulator, .. }, stages) in reduced.iter().zip(&mut stages) {
                 let totals = &mut *outputs[*output];
                 stages.begin_block(number, totals);
                 let value = self.expand(*value, 0, block);
-                let spare = take(&mut self.slots[self.first.spare + 1]);
+                let spare = take(&mut self.slots[self.first_slots.spare + 1]);
                 match self.factors_of(value) {
                     Some((x, y)) => {
-                        let (x, y) = (self.elements(x, len), self.elements(y, len));
+                        let (x, y) = (self.factor_elements(x, len), self.factor_elements(y, len));
                         accumulator.accumulate_products(x, y, start, totals, &mut spare[..len]);
                     }
                     None => accumulator.accumulate(self.operand(value, len), start, len, totals, &mut spare[..len]),
                 }
-                self.slots[self.first.spare + 1] = spare;
+                self.slots[self.first_slots.spare + 1] = spare;
             }
             number += 1;
         });
@@ -255,29 +264,30 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
 
     /// Returns the `len` elements of a factor of a product that is not stored.
     #[inline(never)]
-    fn elements(&self, factor: ValueIndex, len: usize) -> &[T] {
+    fn factor_elements(&self, factor: ValueIndex, len: usize) -> &[T] {
         match self.operand(factor as usize, len) {
             Operand::Slice(elements) => elements,
             Operand::Splat(_) => unreachable!("the factors are elements of the block"),
         }
     }
 
-    /// Leaves out the computation of `product`, a multiplication or a square, if each operand has all elements of the block, and not one number
-    /// or one element per row. Then returns true, and the sum of the product multiplies the operands.
+    /// Leaves out the computation of `product`, a multiplication or a square, if each operand has all elements of the block, and not one
+    /// number or one element per row. Then returns true, and the sum of the product multiplies the operands.
     #[inline(never)]
-    fn leave_out(&mut self, product: usize, instruction: Instruction) -> bool {
-        let all = |value: ValueIndex| matches!(self.values[value as usize], BlockValue::Input(_) | BlockValue::Slot(_));
+    fn skip_product(&mut self, product: usize, instruction: Instruction) -> bool {
+        let is_stored =
+            |value: ValueIndex| matches!(self.values[value as usize], BlockValue::Input(_) | BlockValue::Slot(_));
         let (x, y) = match instruction {
             Instruction::Binary(_, x, y) => (x, y),
             Instruction::Unary(_, x) => (x, x),
             _ => return false,
         };
-        let left_out = all(x) && all(y);
-        if left_out {
+        let is_skipped = is_stored(x) && is_stored(y);
+        if is_skipped {
             self.products.push((product, x, y));
             self.values[product] = BlockValue::Input(&[]);
         }
-        left_out
+        is_skipped
     }
 
     /// Returns the factors of the value with index `value`, if it is a product that is not stored.
@@ -308,14 +318,14 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
                 BlockValue::InputRows(&data[position..position + rows])
             }
             input => {
-                let slot = self.first.gathered + k;
+                let slot = self.first_slots.gathered + k;
                 input.gather(start, &mut self.slots[slot][..len]);
                 BlockValue::Slot(slot)
             }
         }
     }
 
-    fn is_rows(&self, value: usize) -> bool {
+    fn is_per_row(&self, value: usize) -> bool {
         matches!(self.values[value], BlockValue::InputRows(_) | BlockValue::SlotRows(_))
     }
 
@@ -323,12 +333,12 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// row. Returns the index of this copy. Returns `value` if no copy is needed.
     #[inline]
     fn expand(&mut self, value: usize, number: usize, block: Block) -> usize {
-        if block.rows > 1 && self.is_rows(value) { self.expand_rows(value, number, block) } else { value }
+        if block.rows > 1 && self.is_per_row(value) { self.expand_rows(value, number, block) } else { value }
     }
 
     #[inline(never)]
     fn expand_rows(&mut self, value: usize, number: usize, block: Block) -> usize {
-        let slot = self.first.spare + number;
+        let slot = self.first_slots.spare + number;
         let out = take(&mut self.slots[slot]);
         if let Operand::Slice(rows) = self.operand(value, block.rows) {
             out[..block.len]
@@ -342,19 +352,19 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         expanded
     }
 
-    /// Computes an instruction over a block. Returns the result if it is one number for the whole block. Otherwise writes the result to the slot
-    /// of the register `place`, and returns this slot.
+    /// Computes an instruction over a block. Returns the result if it is one number for the whole block. Otherwise writes the result to the
+    /// slot of the register `register`, and returns this slot.
     #[inline(always)]
-    fn compute(&mut self, instruction: Instruction, place: Register, block: Block) -> BlockValue<'r, T> {
+    fn compute(&mut self, instruction: Instruction, register: Register, block: Block) -> BlockValue<'r, T> {
         let (instruction, for_each_row) = match block.rows {
             // In a block of one row, a value with one element per row is a single number.
             ..=1 => (instruction, false),
-            _ => match self.compute_rows(instruction, place, block) {
+            _ => match self.compute_rows(instruction, register, block) {
                 Some(value) => return value,
                 None => self.with_equal_forms(instruction, block),
             },
         };
-        let slot = self.slot(place, for_each_row);
+        let slot = self.slot(register, for_each_row);
         let out = take(&mut self.slots[slot]);
         let len = if for_each_row { block.rows } else { block.len };
         let single = match instruction {
@@ -373,10 +383,10 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// written to one output and not be read by another instruction. Returns `None` for other instructions, for blocks of rows, and if the
     /// result is one number.
     #[inline(never)]
-    fn stream(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
-        let (Instruction::Binary(op, x, y), Register::Output(output)) = (instruction, place) else { return None };
+    fn stream(&mut self, instruction: Instruction, register: Register, block: Block) -> Option<BlockValue<'r, T>> {
+        let (Instruction::Binary(op, x, y), Register::Output(output)) = (instruction, register) else { return None };
         let is_number = |value: ValueIndex| matches!(self.values[value as usize], BlockValue::Splat(_));
-        if !T::has_rows(op) || block.rows > 1 || is_number(x) && is_number(y) {
+        if !T::has_row_loop(op) || block.rows > 1 || is_number(x) && is_number(y) {
             return None;
         }
         let slot = self.first_output + output as usize;
@@ -389,10 +399,12 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
 
     /// Returns the slot of a result: a register, the output itself, or scratch memory that is copied to the output later.
     #[inline(always)]
-    fn slot(&self, place: Register, for_each_row: bool) -> usize {
-        match place {
-            Register::Slot(register) => register as usize,
-            Register::Output(output) if self.shared.streams || for_each_row => self.first.scratch + output as usize,
+    fn slot(&self, register: Register, for_each_row: bool) -> usize {
+        match register {
+            Register::Slot(slot) => slot as usize,
+            Register::Output(output) if self.shared.is_streamed || for_each_row => {
+                self.first_slots.scratch + output as usize
+            }
             Register::Output(output) => self.first_output + output as usize,
         }
     }
@@ -400,18 +412,23 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// Computes an operation on two values: one has all elements of the block, the other has one element per row. Returns `None` for other
     /// operands, for short rows, or if there is no loop for the operation.
     #[inline(never)]
-    fn compute_rows(&mut self, instruction: Instruction, place: Register, block: Block) -> Option<BlockValue<'r, T>> {
+    fn compute_rows(
+        &mut self,
+        instruction: Instruction,
+        register: Register,
+        block: Block,
+    ) -> Option<BlockValue<'r, T>> {
         let (Instruction::Binary(_, x, y), columns) = (instruction, self.shared.tiling.row_len) else { return None };
-        if columns < MIN_SCALED_ROW || self.is_rows(x as usize) == self.is_rows(y as usize) {
+        if columns < MIN_SCALED_ROW || self.is_per_row(x as usize) == self.is_per_row(y as usize) {
             return None;
         }
-        let slot = self.slot(place, false);
+        let slot = self.slot(register, false);
         let out = take(&mut self.slots[slot]);
         let operand = |value: ValueIndex| {
-            let moves = !self.is_rows(value as usize);
-            let row_stride = if moves { columns } else { 1 };
-            match self.operand(value as usize, if moves { block.len } else { block.rows }) {
-                Operand::Slice(data) => Some(RowOperand { data, row_stride, moves }),
+            let has_columns = !self.is_per_row(value as usize);
+            let row_stride = if has_columns { columns } else { 1 };
+            match self.operand(value as usize, if has_columns { block.len } else { block.rows }) {
+                Operand::Slice(data) => Some(RowOperand { data, row_stride, has_columns }),
                 Operand::Splat(_) => None,
             }
         };
@@ -449,16 +466,16 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// Reduces each row of a block. If all rows have the same result, returns this result. Otherwise writes the result of each row to
     /// `out`, and returns `None`.
     fn reduce(&self, op: Reduction, x: usize, block: Block, out: &mut [T]) -> Option<T> {
-        let (row, by_rows) = (self.shared.tiling.row_len, self.is_rows(x));
+        let (row, by_rows) = (self.shared.tiling.row_len, self.is_per_row(x));
         if let Some(factors) = self.factors_of(x) {
             return self.sum_products(factors, block, out);
         }
         match self.operand(x, if by_rows { block.rows } else { block.len }) {
             Operand::Slice(x) if by_rows => {
-                out.iter_mut().zip(x).for_each(|(out, &x)| *out = total_of(op, Operand::Splat(x), row));
+                out.iter_mut().zip(x).for_each(|(out, &x)| *out = operand_total(op, Operand::Splat(x), row));
             }
             Operand::Slice(x) if block.rows > 1 => T::reduce_each(op, x, row, row, &mut out[..block.rows]),
-            x => return Some(total_of(op, x, row)),
+            x => return Some(operand_total(op, x, row)),
         }
         None
     }
@@ -466,7 +483,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
     /// Does the same as [`reduce`](Self::reduce) for the sum of a product that is not stored: multiplies and adds the two factors.
     #[inline(never)]
     fn sum_products(&self, (x, y): (ValueIndex, ValueIndex), block: Block, out: &mut [T]) -> Option<T> {
-        let (x, y) = (self.elements(x, block.len), self.elements(y, block.len));
+        let (x, y) = (self.factor_elements(x, block.len), self.factor_elements(y, block.len));
         if block.rows <= 1 {
             return Some(total_of_products(x, y));
         }
@@ -476,7 +493,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
 
     /// Writes a block of the output with index `k`, which is not a reduction. Does nothing if the block was computed in place.
     #[inline]
-    fn write(&mut self, k: usize, output: &Output, block: Block) {
+    fn write_output(&mut self, k: usize, output: &Output, block: Block) {
         let slot = self.first_output + k;
         match *output {
             Output::Whole(value) => {
@@ -484,19 +501,24 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
                     self.copy(value as usize, slot, block);
                 }
             }
-            Output::Joined(ref values, _) => {
+            Output::Concatenated(ref values, _) => {
                 for (number, &value) in values.iter().enumerate() {
                     let value = self.expand(value as usize, 0, block);
                     let out = take(&mut self.slots[slot]);
                     let place = (number, values.len());
-                    rows::put_beside(self.operand(value, block.len), self.shared.joined[k], place, out);
+                    rows::write_concatenated_part(
+                        self.operand(value, block.len),
+                        self.shared.concatenated_row_lens[k],
+                        place,
+                        out,
+                    );
                     self.slots[slot] = out;
                 }
             }
             Output::PerRow(value) => {
                 let value = value as usize;
                 let (len, step) =
-                    if self.is_rows(value) { (block.rows, 1) } else { (block.len, self.shared.tiling.row_len) };
+                    if self.is_per_row(value) { (block.rows, 1) } else { (block.len, self.shared.tiling.row_len) };
                 let out = take(&mut self.slots[slot]);
                 match self.operand(value, len) {
                     Operand::Splat(value) => out.fill(value),
@@ -515,7 +537,7 @@ impl<'r, T: Float> Task<'_, '_, 'r, T> {
         let out = take(&mut self.slots[slot]);
         match self.operand(value, block.len) {
             Operand::Splat(value) => out.fill(value),
-            Operand::Slice(from) if self.shared.streams => cpu::stream(from, out),
+            Operand::Slice(from) if self.shared.is_streamed => cpu::stream(from, out),
             Operand::Slice(from) => out.copy_from_slice(from),
         }
         self.slots[slot] = out;

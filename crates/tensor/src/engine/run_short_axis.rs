@@ -3,8 +3,8 @@
 //!
 //! A value over a block has one of four forms: one number, one number per lane, the same elements for all lanes, or separate elements for
 //! each lane. An instruction runs once for all lanes if all its operands that are not single numbers have the same form, and lanes
-//! that are adjacent in memory. Otherwise arithmetic of two operands that are not single numbers runs in one loop over lanes. Other instructions run
-//! lane by lane.
+//! that are adjacent in memory. Otherwise arithmetic of two operands that are not single numbers runs in one loop over lanes. Other
+//! instructions run lane by lane.
 //!
 //! Blocks, tasks and totals do not depend on the number of threads, so any number of threads gives the same bits.
 
@@ -13,7 +13,7 @@ use std::mem::take;
 use smallvec::{SmallVec, smallvec};
 
 use crate::engine::access::{Input, ProgramArgument};
-use crate::engine::driver::{self, TaskShare};
+use crate::engine::driver::{self, OutputSplit};
 use crate::engine::elementwise;
 use crate::engine::execute::{RowOperand, execute, execute_rows};
 use crate::engine::program::{Output, Program};
@@ -21,13 +21,13 @@ use crate::engine::registers::{Register, Registers};
 use crate::engine::short_axis::{LaneAccess, LaneTotals, ShortAxis};
 use crate::engine::stages::Stages;
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::reduce::accumulator::{Accumulator, total_of};
+use crate::kernel::reduce::accumulator::{Accumulator, operand_total};
 use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::scalar::instruction::Instruction;
 use crate::shape::iteration_space::{IterationSpace, Segment};
-use crate::thresholds::blocks::{STAGE, VECTOR_BYTES};
+use crate::thresholds::blocks::{BLOCKS_PER_STAGE, VECTOR_BYTES};
 use crate::{Float, Reduction};
 
 /// Runs `program` on the inputs `arguments`. Each slice in `results` has as many elements as the shape of its output. Returns an error if
@@ -66,11 +66,13 @@ pub(crate) fn run<T: Float>(
     let run = LaneRun { program, registers, lanes, inputs: &inputs };
     let mut numbers = lanes.reduced.iter();
     let outputs = program.outputs().iter().zip(&mut results).map(|(output, result)| {
-        let share = match output {
-            Output::Reduced(op, ..) => TaskShare::Totals(*op, numbers.next().map_or(0, |own| own.arrangement.numel())),
-            _ => TaskShare::Elements(1),
+        let split = match output {
+            Output::Reduced(op, ..) => {
+                OutputSplit::Totals(*op, numbers.next().map_or(0, |own| own.arrangement.numel()))
+            }
+            _ => OutputSplit::PerElement(1),
         };
-        (share, &mut **result)
+        (split, &mut **result)
     });
     let totals = driver::run(&lanes.tiling, outputs.collect(), &|task, parts| run.task(task, parts))?;
     for (LaneTotals { output, arrangement, .. }, totals) in lanes.reduced.iter().zip(&totals) {
@@ -118,7 +120,8 @@ impl<T: Float> LaneRun<'_, T> {
     /// totals.
     fn task(&self, task: usize, outputs: SmallVec<[&mut [T]; 4]>) -> Result<(), AllocationError> {
         // Slots of registers come first, then slots of inputs, then two spare slots. Each slot begins at a cache line.
-        let width = (self.lanes.count * self.lanes.tiling.block).next_multiple_of(VECTOR_BYTES / size_of::<T>());
+        let width =
+            (self.lanes.lane_count * self.lanes.tiling.block_len).next_multiple_of(VECTOR_BYTES / size_of::<T>());
         let count = self.registers.slots + self.inputs.len() + 2;
         T::with_memory(count * width, |memory| {
             let mut slots: SmallVec<[&mut [T]; 16]> = memory.chunks_exact_mut(width).collect();
@@ -143,10 +146,15 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         let tiling = &lanes.tiling;
         let mut stages: SmallVec<[Stages<T>; 2]> = smallvec![];
         for LaneTotals { output, accumulator, .. } in &lanes.reduced {
-            let every = STAGE * (accumulator.count / tiling.block.max(1)).max(1);
-            stages.push(Stages::new(accumulator.op, every, tiling.longest_task(), &mut *outputs[*output])?);
+            let blocks_per_stage = BLOCKS_PER_STAGE * (accumulator.total_count / tiling.block_len.max(1)).max(1);
+            stages.push(Stages::new(
+                accumulator.op,
+                blocks_per_stage,
+                tiling.max_blocks_per_task(),
+                &mut *outputs[*output],
+            )?);
         }
-        let (mut number, first) = (0usize, tiling.start(task));
+        let (mut number, first) = (0usize, tiling.task_start(task));
         tiling.for_each_block(task, |start, len| {
             for (k, input) in inputs.iter().enumerate() {
                 self.values[k] = self.read(registers.slots + k, input, start, len);
@@ -165,13 +173,14 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
                     }
                 }
             }
-            for (LaneTotals { value, output, accumulator, across, .. }, stages) in lanes.reduced.iter().zip(&mut stages)
+            for (LaneTotals { value, output, accumulator, reduces_lanes, .. }, stages) in
+                lanes.reduced.iter().zip(&mut stages)
             {
                 let totals = &mut *outputs[*output];
                 stages.begin_block(number, totals);
                 let (aside, spare) = (self.slots.len() - 1, self.slots.len() - 2);
                 let (total, room) = (take(&mut self.slots[aside]), take(&mut self.slots[spare]));
-                if *across {
+                if *reduces_lanes {
                     let sum = match self.reduce(accumulator.op, *value, &mut total[..len]) {
                         Some(sum) => Operand::Splat(sum),
                         None => Operand::Slice(&total[..len]),
@@ -198,7 +207,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         totals: &mut [T],
         (sums, room): (&mut [T], &mut [T]),
     ) {
-        let (op, each, count) = (accumulator.op, accumulator.count, self.run.lanes.count);
+        let (op, each, count) = (accumulator.op, accumulator.total_count, self.run.lanes.lane_count);
         let lanes = match &self.values[value] {
             LaneValue::Lanes(slot) => Some((&*self.slots[*slot], len)),
             LaneValue::LanesInput(elements, step) => Some((*elements, *step)),
@@ -242,7 +251,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
                     // negative.
                     Segment::Slice(position) => LaneValue::LanesInput(&data[position..], step.unsigned_abs()),
                     Segment::Splat(position) => {
-                        let numbers = self.slots[slot].iter_mut().take(self.run.lanes.count);
+                        let numbers = self.slots[slot].iter_mut().take(self.run.lanes.lane_count);
                         numbers.enumerate().for_each(|(k, number)| *number = data[lane(position, k)]);
                         LaneValue::Numbers(slot)
                     }
@@ -267,18 +276,18 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
 
     /// Returns a value over all lanes (positions of the short last dimension) at once, as one operand. The operand has, for each lane,
     /// `len` elements or one number. If all lanes are equal, returns one lane.
-    fn together(&self, value: usize, len: usize) -> Operand<'_, T> {
+    fn all_lanes(&self, value: usize, len: usize) -> Operand<'_, T> {
         match &self.values[value] {
-            LaneValue::Numbers(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count]),
-            LaneValue::Lanes(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.count * len]),
+            LaneValue::Numbers(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.lane_count]),
+            LaneValue::Lanes(slot) => Operand::Slice(&self.slots[*slot][..self.run.lanes.lane_count * len]),
             _ => self.operand(value, 0, len),
         }
     }
 
     /// Returns a value as rows and columns. Each lane (position of the short last dimension) is a row. Returns `None` if the value is a
     /// single number.
-    fn rows(&self, value: u32, len: usize) -> Option<RowOperand<'_, T>> {
-        let (data, row_stride, moves) = match &self.values[value as usize] {
+    fn row_operand(&self, value: u32, len: usize) -> Option<RowOperand<'_, T>> {
+        let (data, row_stride, has_columns) = match &self.values[value as usize] {
             LaneValue::Splat(_) => return None,
             LaneValue::Numbers(slot) => (&*self.slots[*slot], 1, false),
             LaneValue::SameInput(elements) => (*elements, 0, true),
@@ -286,7 +295,7 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
             LaneValue::LanesInput(elements, step) => (*elements, *step, true),
             LaneValue::Lanes(slot) => (&*self.slots[*slot], len, true),
         };
-        Some(RowOperand { data, row_stride, moves })
+        Some(RowOperand { data, row_stride, has_columns })
     }
 
     /// Computes an instruction over a block. Writes the result to `slot`, unless the result is one number.
@@ -301,20 +310,20 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         if let Instruction::Reduce(op, x) = instruction {
             return self.reduce(op, x as usize, &mut out[..len]).map_or(LaneValue::Same(slot), LaneValue::Splat);
         }
-        let (mut numbers, mut same, mut lanes, mut apart) = (false, false, false, false);
+        let (mut numbers, mut same, mut lanes, mut is_strided) = (false, false, false, false);
         for value in instruction.operands() {
             match self.values[value as usize] {
                 LaneValue::Splat(_) => {}
                 LaneValue::Numbers(_) => numbers = true,
                 LaneValue::SameInput(_) | LaneValue::Same(_) => same = true,
-                LaneValue::LanesInput(..) => apart = true,
+                LaneValue::LanesInput(..) => is_strided = true,
                 LaneValue::Lanes(_) => lanes = true,
             }
         }
-        let count = self.run.lanes.count;
-        let read = |value: u32| self.together(value as usize, len);
-        if apart || usize::from(numbers) + usize::from(same) + usize::from(lanes) > 1 {
-            if execute_rows(instruction, len, |value| self.rows(value, len), &mut out[..count * len]) {
+        let count = self.run.lanes.lane_count;
+        let read = |value: u32| self.all_lanes(value as usize, len);
+        if is_strided || usize::from(numbers) + usize::from(same) + usize::from(lanes) > 1 {
+            if execute_rows(instruction, len, |value| self.row_operand(value, len), &mut out[..count * len]) {
                 return LaneValue::Lanes(slot);
             }
             for (lane, out) in out.chunks_exact_mut(len).enumerate().take(count) {
@@ -336,13 +345,15 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
     /// one number, or one number for each lane, returns the result of all rows. Otherwise writes one result for each row to `out`, and
     /// returns `None`.
     fn reduce(&self, op: Reduction, x: usize, out: &mut [T]) -> Option<T> {
-        let (count, len) = (self.run.lanes.count, out.len());
+        let (count, len) = (self.run.lanes.lane_count, out.len());
         let (elements, step) = match self.values[x] {
-            LaneValue::Splat(x) => return Some(total_of(op, Operand::Splat(x), count)),
-            LaneValue::Numbers(slot) => return Some(total_of(op, Operand::Slice(&self.slots[slot][..count]), count)),
+            LaneValue::Splat(x) => return Some(operand_total(op, Operand::Splat(x), count)),
+            LaneValue::Numbers(slot) => {
+                return Some(operand_total(op, Operand::Slice(&self.slots[slot][..count]), count));
+            }
             LaneValue::SameInput(_) | LaneValue::Same(_) => {
                 if let Operand::Slice(x) = self.operand(x, 0, len) {
-                    out.iter_mut().zip(x).for_each(|(out, &x)| *out = total_of(op, Operand::Splat(x), count));
+                    out.iter_mut().zip(x).for_each(|(out, &x)| *out = operand_total(op, Operand::Splat(x), count));
                 }
                 return None;
             }

@@ -13,65 +13,75 @@ use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::rows;
 use crate::memory::available::AllocationError;
 use crate::scalar::instruction::Instruction;
-use crate::thresholds::blocks::{MAX_MEDIUM_BLOCK, MAX_MEDIUM_BLOCKS, MAX_SMALL_BLOCK, MAX_SMALL_BLOCKS, VECTOR_BYTES};
+use crate::thresholds::blocks::{
+    MAX_MEDIUM_BLOCK_BYTES, MAX_MEDIUM_BLOCKS_BYTES, MAX_SMALL_BLOCK_VECTORS, MAX_SMALL_BLOCKS_BYTES, VECTOR_BYTES,
+};
 
 /// Returns the number of elements of the block that stores one value. An element has `size` bytes. Returns `None` if a program with
 /// `values` values over `count` elements is too large for small blocks.
-pub(crate) fn block_for(count: usize, values: usize, size: usize) -> Option<usize> {
-    let block = (count * size).next_power_of_two().max(VECTOR_BYTES);
-    (block <= MAX_SMALL_BLOCK * VECTOR_BYTES && block * values <= MAX_SMALL_BLOCKS).then_some(block / size)
+pub(crate) fn small_block_len(count: usize, values: usize, size: usize) -> Option<usize> {
+    let block_bytes = (count * size).next_power_of_two().max(VECTOR_BYTES);
+    (block_bytes <= MAX_SMALL_BLOCK_VECTORS * VECTOR_BYTES && block_bytes * values <= MAX_SMALL_BLOCKS_BYTES)
+        .then_some(block_bytes / size)
 }
 
-/// Returns the number of elements of the block that stores one value, as [`block_for`] does, for programs that are too large for small
-/// blocks. Returns `None` if [`run_blocks`](crate::engine::run_blocks) is faster, or would cut the program into several blocks.
-pub(crate) fn medium_block_for(tiling: &Tiling, values: usize, size: usize) -> Option<usize> {
-    let block = (tiling.count * size).next_multiple_of(VECTOR_BYTES);
-    let fits = (1..=MAX_MEDIUM_BLOCK).contains(&block) && block * values <= MAX_MEDIUM_BLOCKS;
-    (fits && tiling.block >= tiling.count).then_some(block / size)
+/// Returns the number of elements of the block that stores one value, as [`small_block_len`] does, for programs that are too large for
+/// small blocks. Returns `None` if [`run_blocks`](crate::engine::run_blocks) is faster, or would cut the program into several blocks.
+pub(crate) fn medium_block_len(tiling: &Tiling, values: usize, size: usize) -> Option<usize> {
+    let block_bytes = (tiling.numel * size).next_multiple_of(VECTOR_BYTES);
+    let fits = (1..=MAX_MEDIUM_BLOCK_BYTES).contains(&block_bytes) && block_bytes * values <= MAX_MEDIUM_BLOCKS_BYTES;
+    (fits && tiling.block_len >= tiling.numel).then_some(block_bytes / size)
 }
 
-/// Runs a program whose values have at most `block` elements. Each value is stored in one block of `block` elements. Returns an error if
-/// there is not enough memory. For each output that [joins](Output::joined_row) values, `joined` has the number of adjacent elements that
-/// come from one value.
+/// Runs a program whose values have at most `block_len` elements. Each value is stored in one block of `block_len` elements. Returns an
+/// error if there is not enough memory. For each output that [concatenates](Output::concatenated_row_len) values, `concatenated_row_lens`
+/// has the number of adjacent elements that come from one value.
 pub(crate) fn run<T: Float>(
     program: &Program,
     tiling: &Tiling,
     reduced: &[ReducedOutput],
     (accesses, arguments): (&[Access], &[ProgramArgument<'_, T>]),
-    (block, joined): (usize, &[usize]),
+    (block_len, concatenated_row_lens): (usize, &[usize]),
     mut results: SmallVec<[&mut [T]; 4]>,
 ) -> Result<(), AllocationError> {
     let instructions = program.instructions();
-    let (count, row) = (tiling.count, tiling.row_len);
-    let given = arguments.len() * block;
-    let all = given + instructions.len() * block;
-    let is_small = block * size_of::<T>() <= MAX_SMALL_BLOCK * VECTOR_BYTES;
+    let (count, row) = (tiling.numel, tiling.row_len);
+    let inputs_len = arguments.len() * block_len;
+    let values_len = inputs_len + instructions.len() * block_len;
+    let is_small = block_len * size_of::<T>() <= MAX_SMALL_BLOCK_VECTORS * VECTOR_BYTES;
     // One spare block, in which reductions store intermediate results, comes after the blocks of the values.
-    T::with_memory(all + block, |memory| {
-        let (values, spare) = memory.split_at_mut(all);
-        for ((access, argument), out) in accesses.iter().zip(arguments).zip(values.chunks_exact_mut(block)) {
+    T::with_memory(values_len + block_len, |memory| {
+        let (values, spare) = memory.split_at_mut(values_len);
+        for ((access, argument), out) in accesses.iter().zip(arguments).zip(values.chunks_exact_mut(block_len)) {
             match argument {
                 ProgramArgument::Number(value) => out.fill(*value),
-                ProgramArgument::Elements(source) => read(&Input::new(access, source.data), count, out),
+                ProgramArgument::Elements(source) => read_input(&Input::new(access, source.data), count, out),
             }
         }
-        let mut done = 0;
+        let mut next = 0;
         loop {
             if is_small {
-                done += T::arithmetic(&instructions[done..], &mut values[..], given + done * block, block);
+                next += T::arithmetic(&instructions[next..], &mut values[..], inputs_len + next * block_len, block_len);
             }
-            let Some(instruction) = instructions.get(done) else { break };
-            let (before, rest) = values.split_at_mut(given + done * block);
-            compute(instruction, before, &mut rest[..block], (count, row), spare);
-            done += 1;
+            let Some(instruction) = instructions.get(next) else { break };
+            let (before, rest) = values.split_at_mut(inputs_len + next * block_len);
+            compute_block(instruction, before, &mut rest[..block_len], (count, row), spare);
+            next += 1;
         }
-        let value = |number: u32| &values[number as usize * block..][..count];
-        for ((output, result), &joined) in program.outputs().iter().zip(&mut results).zip(joined) {
+        let value = |number: u32| &values[number as usize * block_len..][..count];
+        for ((output, result), &concatenated_row_lens) in
+            program.outputs().iter().zip(&mut results).zip(concatenated_row_lens)
+        {
             match output {
                 Output::Whole(number) => copy(value(*number), result),
-                Output::Joined(numbers, _) => {
+                Output::Concatenated(numbers, _) => {
                     let put = |(k, &number): (usize, &u32)| {
-                        rows::put_beside(Operand::Slice(value(number)), joined, (k, numbers.len()), result);
+                        rows::write_concatenated_part(
+                            Operand::Slice(value(number)),
+                            concatenated_row_lens,
+                            (k, numbers.len()),
+                            result,
+                        );
                     };
                     numbers.iter().enumerate().for_each(put);
                 }
@@ -97,7 +107,7 @@ fn copy<T: Copy>(from: &[T], to: &mut [T]) {
 
 /// Writes an input of `count` elements to `out`, the block of this value. Fills the rest of the block with 1, because no operation is slow
 /// for the argument 1. If the input is one number, fills the whole block with it.
-fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
+fn read_input<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
     let (own, rest) = out.split_at_mut(count);
     match input.borrow(0, count) {
         Some(Operand::Splat(value)) => return out.fill(value),
@@ -109,15 +119,15 @@ fn read<T: Float>(input: &Input<'_, T>, count: usize, out: &mut [T]) {
 
 /// Computes one instruction over a whole block, from the blocks of earlier values in `before`. Reductions reduce rows of `row` elements,
 /// and read only the first `count` elements of a block. Reductions write the totals of rows to the block `spare`.
-fn compute<T: Float>(
+fn compute_block<T: Float>(
     instruction: &Instruction,
     before: &[T],
     out: &mut [T],
     (count, row): (usize, usize),
     spare: &mut [T],
 ) {
-    let block = out.len();
-    let value = |number: u32| Operand::Slice(&before[number as usize * block..][..block]);
+    let block_len = out.len();
+    let value = |number: u32| Operand::Slice(&before[number as usize * block_len..][..block_len]);
     match *instruction {
         Instruction::Unary(op, x) => {
             T::unary(op, value(x), out);
@@ -125,12 +135,12 @@ fn compute<T: Float>(
         Instruction::Binary(op, x, y) => {
             T::binary(op, value(x), value(y), out);
         }
-        Instruction::Compare(op, x, y) => T::flags(op, value(x), value(y), out),
-        Instruction::Select(mask, x, y) => T::choose(value(mask), value(x), value(y), out),
+        Instruction::Compare(op, x, y) => T::compare_as_float(op, value(x), value(y), out),
+        Instruction::Select(mask, x, y) => T::select(value(mask), value(x), value(y), out),
         Instruction::Reduce(op, x) => {
             // Each row's total is repeated along the row.
             let totals = &mut spare[..count / row];
-            T::reduce_each(op, &before[x as usize * block..][..count], row, row, totals);
+            T::reduce_each(op, &before[x as usize * block_len..][..count], row, row, totals);
             let (own, rest) = out.split_at_mut(count);
             own.chunks_exact_mut(row).zip(&*totals).for_each(|(out, &total)| out.fill(total));
             rest.fill(T::ONE);
@@ -230,9 +240,9 @@ mod tests {
             let run = |by_small_blocks: bool| {
                 let layouts = inputs.iter().map(|input| input.layout().cloned()).collect();
                 let mut binding = Binding::new(&program, layouts, &shape, DType::F64, Site::here("test")).unwrap();
-                assert!(binding.small_block.is_some() || shape.numel() > 32);
+                assert!(binding.small_block_len.is_some() || shape.numel() > 32);
                 if !by_small_blocks {
-                    binding.small_block = None;
+                    binding.small_block_len = None;
                 }
                 let mut results: Vec<Vec<f64>> = binding.outputs.iter().map(|layout| vec![f64::NAN; layout.numel()]).collect();
                 run_bound(&program, &binding, &inputs, results.iter_mut().map(Vec::as_mut_slice).collect()).unwrap();

@@ -42,7 +42,7 @@ pub(crate) struct LaneTotals {
     /// The accumulator of one lane (one position of the short last dimension).
     pub(crate) accumulator: Accumulator,
     /// True if all lanes are first reduced to one lane, because the reduction covers the last dimension.
-    pub(crate) across: bool,
+    pub(crate) reduces_lanes: bool,
     /// The layout of the output's elements, with the output's shape, in the array of totals. The totals are stored lane by lane.
     pub(crate) arrangement: Layout,
 }
@@ -50,7 +50,7 @@ pub(crate) struct LaneTotals {
 /// The way in which a program with a short last dimension runs lane by lane.
 #[derive(Debug)]
 pub(crate) struct ShortAxis {
-    pub(crate) count: usize,
+    pub(crate) lane_count: usize,
     pub(crate) inputs: SmallVec<[LaneAccess; 4]>,
     /// The division of each lane (position of the short last dimension) into blocks.
     pub(crate) tiling: Tiling,
@@ -66,13 +66,14 @@ impl ShortAxis {
         shape: &Shape,
     ) -> Option<(Self, SmallVec<[Layout; 2]>)> {
         let first = program.row_axis().unwrap_or(shape.rank().checked_sub(1)?);
-        let count: usize = shape[first..].iter().product();
+        let lane_count: usize = shape[first..].iter().product();
         let length: usize = shape[..first].iter().product();
-        let written = program.outputs().iter().any(|output| matches!(output, Output::Whole(_) | Output::Joined(..)));
-        if written || !(2..=MAX_LANES).contains(&count) || length < MIN_LANE {
+        let written =
+            program.outputs().iter().any(|output| matches!(output, Output::Whole(_) | Output::Concatenated(..)));
+        if written || !(2..=MAX_LANES).contains(&lane_count) || length < MIN_LANE {
             return None;
         }
-        let order = order(&shape[..first]);
+        let order = iteration_order(&shape[..first]);
         let mut inputs = SmallVec::new();
         let mut run = length;
         for layout in layouts {
@@ -96,25 +97,25 @@ impl ShortAxis {
                     reduced.push(totals);
                     Layout::contiguous(program.shape_of(output, shape))
                 }
-                _ => in_order(&order, shape, first),
+                _ => output_layout(&order, shape, first),
             };
             outputs.push(layout);
         }
         let cost: usize = program.instructions().iter().map(crate::scalar::instruction::Instruction::cost).sum();
         let block = if reduced.is_empty() { LANE_BLOCK } else { REDUCED_LANE_BLOCK };
-        let longest = (block / count).max(2 * MIN_LANE);
-        let worth = run >= MIN_LANE && inputs.iter().any(|input| !matches!(input, LaneAccess::Same(_)));
-        if !worth {
+        let longest = (block / lane_count).max(2 * MIN_LANE);
+        let is_worth_it = run >= MIN_LANE && inputs.iter().any(|input| !matches!(input, LaneAccess::Same(_)));
+        if !is_worth_it {
             return None;
         }
-        let tiling = Tiling::of_lanes(length, run, longest, count * (cost + 1));
-        Some((ShortAxis { count, inputs, tiling, reduced }, outputs))
+        let tiling = Tiling::of_lanes(length, run, longest, lane_count * (cost + 1));
+        Some((ShortAxis { lane_count, inputs, tiling, reduced }, outputs))
     }
 }
 
 /// Returns the layout of an output with one element for each row of `shape`. A row consists of dimension `first` and all later dimensions.
 /// In memory, the elements are in the order in which they are computed: the dimensions before `first` are iterated in `order`.
-fn in_order(order: &[usize], shape: &Shape, first: usize) -> Layout {
+fn output_layout(order: &[usize], shape: &Shape, first: usize) -> Layout {
     let ones = std::iter::repeat_n(1, shape.rank() - first);
     let computed = Layout::contiguous(order.iter().map(|&axis| shape[axis]).chain(ones).collect());
     let all: Axes = order.iter().copied().chain(first..shape.rank()).collect();
@@ -123,7 +124,7 @@ fn in_order(order: &[usize], shape: &Shape, first: usize) -> Layout {
 
 /// Returns the order in which the dimensions before a row are iterated; `sizes` has their sizes. If the last of these dimensions is short,
 /// the longest one is moved to the end of the order.
-fn order(sizes: &[usize]) -> Axes {
+fn iteration_order(sizes: &[usize]) -> Axes {
     let mut order: Axes = (0..sizes.len()).collect();
     // Of several longest dimensions, this is the last one, which stays at the end.
     let longest = (0..sizes.len()).max_by_key(|&axis| sizes[axis]);
@@ -142,9 +143,9 @@ impl LaneAccess {
     /// spaced, or if the copy of the operand would have more than half as many elements as `shape`.
     fn new(layout: &Layout, shape: &Shape, first: usize, order: &[usize]) -> Option<Self> {
         let whole = access::expand(layout, shape)?;
-        let row = whole.of_axes(|axis| axis >= first);
+        let row = whole.keep_axes(|axis| axis >= first);
         let row = IterationSpace::new(row.shape(), [&row]);
-        let kept = whole.of_axes(|axis| axis < first).permute(order);
+        let kept = whole.keep_axes(|axis| axis < first).permute(order);
         let (1, (_, [step])) = (row.depth(), row.loop_of(0)) else { return None };
         if step == 0 {
             return Some(LaneAccess::Same(Access::new(&kept)));
@@ -186,8 +187,8 @@ impl LaneTotals {
     ) -> Option<Self> {
         let reduced = |axis: usize| axes >> axis & 1 == 1;
         let size = |axis: usize| if reduced(axis) { 1 } else { shape[axis] };
-        let across = (first..shape.rank()).all(|axis| reduced(axis) || shape[axis] == 1);
-        if !across && (first..shape.rank()).any(|axis| reduced(axis) && shape[axis] > 1) {
+        let reduces_lanes = (first..shape.rank()).all(|axis| reduced(axis) || shape[axis] == 1);
+        if !reduces_lanes && (first..shape.rank()).any(|axis| reduced(axis) && shape[axis] > 1) {
             return None;
         }
         let kept: Shape = order.iter().map(|&axis| shape[axis]).collect();
@@ -195,7 +196,7 @@ impl LaneTotals {
         let accumulator = Accumulator::new(op, &kept, &totals);
         let all: Axes = (first..shape.rank()).chain(order.iter().copied()).collect();
         let arrangement = Layout::contiguous(all.iter().map(|&axis| size(axis)).collect()).unpermute(&all);
-        Some(LaneTotals { value, output, accumulator, across, arrangement })
+        Some(LaneTotals { value, output, accumulator, reduces_lanes, arrangement })
     }
 }
 
@@ -367,7 +368,7 @@ mod tests {
             (&[], &[]),
         ];
         for (sizes, expected) in table {
-            assert_eq!(&order(sizes)[..], expected);
+            assert_eq!(&iteration_order(sizes)[..], expected);
         }
     }
 
@@ -377,21 +378,25 @@ mod tests {
     fn lengths_of_blocks_and_tasks() {
         // For each number of lanes (the size of the last dimension): `[length of a block, number of tasks]` of a program that only reduces
         // rows, and of a program that reduces another dimension.
-        for (lanes, rows, across) in [(2, [900, 1], [900, 1]), (16, [128, 12], [512, 14]), (128, [64, 53], [64, 53])] {
+        for (lanes, rows, reduces_lanes) in
+            [(2, [900, 1], [900, 1]), (16, [128, 12], [512, 14]), (128, [64, 53], [64, 53])]
+        {
             let (x, y) = (wave(&[7, 1, lanes], 1.0), wave(&[900, lanes], 2.0));
             let layouts = [Some(x.layout().clone()), Some(y.layout().clone())];
             let shape = Shape::from([7, 900, lanes]);
-            for (output, expected) in [(Output::PerRow(3), rows), (Output::Reduced(Reduction::Sum, 2, 1), across)] {
+            for (output, expected) in
+                [(Output::PerRow(3), rows), (Output::Reduced(Reduction::Sum, 2, 1), reduces_lanes)]
+            {
                 let code = vec![Instruction::Binary(Binary::Mul, 0, 1), Instruction::Reduce(Reduction::Sum, 2)];
                 let program = Program::new(2, code, vec![output], Some(2));
                 let (plan, _) = ShortAxis::new(&program, &layouts, &shape).unwrap();
-                assert_eq!([plan.tiling.block, plan.tiling.tasks()], expected, "{lanes}");
+                assert_eq!([plan.tiling.block_len, plan.tiling.task_count()], expected, "{lanes}");
             }
         }
     }
 
-    /// Adds 2⁵³ and then 2,047 ones to each total. The sum of 2⁵³ and 1 is rounded to 2⁵³, so the first stage loses its 15 ones. The sums of
-    /// later stages are even numbers, which are added exactly. A stage has 16 rows, because a row has two blocks.
+    /// Adds 2⁵³ and then 2,047 ones to each total. The sum of 2⁵³ and 1 is rounded to 2⁵³, so the first stage loses its 15 ones. The sums
+    /// of later stages are even numbers, which are added exactly. A stage has 16 rows, because a row has two blocks.
     #[test]
     fn a_stage_has_16_rows_of_totals() {
         let x = Tensor::from_fn([2048, 1, 128], |i| if i[0] == 0 { 2f64.powi(53) } else { 1.0 });

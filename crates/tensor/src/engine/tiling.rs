@@ -8,110 +8,111 @@ use crate::kernel::transpose::Tiles;
 use crate::memory::threads::Schedule;
 use crate::thresholds::blocks::{BLOCK, LONG_ROW, LONG_ROW_OF_PROGRAM, MAX_TASKS, MIN_PARALLEL, PART_UNIT, TASK};
 
-/// The blocks and the tasks into which `count` elements are cut. A task is a range of blocks that one thread runs.
+/// The blocks and the tasks into which `numel` elements are cut. A task is a range of blocks that one thread runs.
 #[derive(Debug, Default)]
 pub(crate) struct Tiling {
-    pub(crate) count: usize,
+    pub(crate) numel: usize,
     /// The length of the program's rows, in elements. It is 0 if the program has no rows.
     pub(crate) row_len: usize,
     /// The number of elements of a unit: a long row, or several short rows. Each unit is cut into blocks separately.
-    unit: usize,
+    unit_len: usize,
     /// The number of blocks in a unit.
-    parts: usize,
+    blocks_per_unit: usize,
     /// The number of elements in a block. The last block of a unit may be shorter.
-    pub(crate) block: usize,
+    pub(crate) block_len: usize,
     /// The number of blocks. If there are tiles, all blocks of one row of tiles count as one block.
-    blocks: usize,
+    block_count: usize,
     /// The number of blocks in a task.
-    each: usize,
+    blocks_per_task: usize,
     /// The tiles (rectangles of rows and columns), if the shape is cut into tiles. A block is then one row of a tile, and blocks follow
     /// each other tile by tile. Otherwise, blocks are in row-major order.
     tiles: Option<Tiles>,
 }
 
 impl Tiling {
-    /// Returns the tiling of `count` elements for an operation that costs as much as `cost` additions per element. Within a row of `row`
-    /// elements, each operand has a constant stride.
-    pub(crate) fn of_operation(count: usize, row: usize, cost: usize) -> Self {
-        Self::in_rows(count, row, LONG_ROW, 2 * cost)
+    /// Returns the tiling of `numel` elements for an operation that costs as much as `cost` additions per element. Within a row of
+    /// `row_len` elements, each operand has a constant stride.
+    pub(crate) fn of_operation(numel: usize, row_len: usize, cost: usize) -> Self {
+        Self::in_rows(numel, row_len, LONG_ROW, 2 * cost)
     }
 
     /// Does the same as [`of_operation`](Self::of_operation), for operands that are all contiguous or single elements, which are read in
     /// place. A block then has up to [`TASK`] elements, so that most tasks consist of one block.
-    pub(crate) fn of_contiguous(count: usize, cost: usize) -> Self {
-        let unit = count.clamp(1, TASK);
-        Self::cut(count, unit, unit, 2 * cost)
+    pub(crate) fn of_contiguous(numel: usize, cost: usize) -> Self {
+        let unit_len = numel.clamp(1, TASK);
+        Self::cut(numel, unit_len, unit_len, 2 * cost)
     }
 
     /// Does the same as [`of_operation`](Self::of_operation), for a copy that is written directly into the result. A block has at most
     /// [`TASK`] elements: several whole rows, or a part of a long row.
-    pub(crate) fn of_copy(count: usize, row: usize) -> Self {
-        let unit = (TASK / row * row).max(row);
-        Self::cut(count, unit, parts_of(unit, TASK), 2)
+    pub(crate) fn of_copy(numel: usize, row_len: usize) -> Self {
+        let unit_len = (TASK / row_len * row_len).max(row_len);
+        Self::cut(numel, unit_len, part_len(unit_len, TASK), 2)
     }
 
     /// Does the same as [`of_operation`](Self::of_operation), for a program whose instructions together cost as much as `cost` additions
     /// per element.
-    pub(crate) fn of_program(count: usize, row: usize, cost: usize) -> Self {
+    pub(crate) fn of_program(numel: usize, row_len: usize, cost: usize) -> Self {
         // Reading the operands costs about one addition per element.
-        Self::in_rows(count, row, LONG_ROW_OF_PROGRAM, cost + 1)
+        Self::in_rows(numel, row_len, LONG_ROW_OF_PROGRAM, cost + 1)
     }
 
-    /// Does the same as [`of_program`](Self::of_program), but blocks do not cut rows. Instructions reduce rows of `row` elements. Outputs
-    /// concatenate values along rows of `together` elements. One of the two lengths may be 0, which means that there are no such rows.
-    pub(crate) fn of_rows(count: usize, row: usize, together: usize, cost: usize) -> Self {
-        let longest = row.max(together);
-        let unit = if longest < LONG_ROW_OF_PROGRAM { BLOCK / longest * longest } else { longest };
-        Tiling { row_len: row, ..Self::cut(count, unit, unit, cost + 1) }
+    /// Does the same as [`of_program`](Self::of_program), but blocks do not cut rows. Instructions reduce rows of `row_len` elements.
+    /// Outputs concatenate values along rows of `concatenated_row_len` elements. One of the two lengths may be 0, which means that there
+    /// are no such rows.
+    pub(crate) fn of_rows(numel: usize, row_len: usize, concatenated_row_len: usize, cost: usize) -> Self {
+        let longest = row_len.max(concatenated_row_len);
+        let unit_len = if longest < LONG_ROW_OF_PROGRAM { BLOCK / longest * longest } else { longest };
+        Tiling { row_len, ..Self::cut(numel, unit_len, unit_len, cost + 1) }
     }
 
     /// Returns the tiling of a program that runs lane by lane (a lane has the elements at one position of a short last dimension). The
-    /// `count` elements of each lane are cut into blocks of at most `longest` elements. Within a row of `row` elements, each operand has a
-    /// constant stride. One element of all lanes together costs as much as `cost` additions.
-    pub(crate) fn of_lanes(count: usize, row: usize, longest: usize, cost: usize) -> Self {
-        Self::cut(count, row, parts_of(row, longest), cost)
+    /// `numel` elements of each lane are cut into blocks of at most `max_len` elements. Within a row of `row_len` elements, each operand
+    /// has a constant stride. One element of all lanes together costs as much as `cost` additions.
+    pub(crate) fn of_lanes(numel: usize, row_len: usize, max_len: usize, cost: usize) -> Self {
+        Self::cut(numel, row_len, part_len(row_len, max_len), cost)
     }
 
-    /// Returns the tiling of `count` elements into blocks of whole rows of `row` elements, for an operation that costs one addition. The
-    /// second innermost loop of the operands has `rows` rows. If `streams` is true, results bypass the caches, and a block has about
-    /// [`BLOCK`] elements. Its number of rows is then a multiple of `rows`, or less than `rows`. If `streams` is false, a block has about
-    /// [`TASK`] elements.
-    pub(crate) fn of_row_broadcast(count: usize, (rows, row): (usize, usize), streams: bool) -> Self {
-        let rows = if rows < BLOCK / row { BLOCK / row / rows * rows } else { BLOCK / row };
-        let unit = if streams { rows * row } else { (TASK / row * row).max(row) };
-        Self::cut(count, unit, unit, 2)
+    /// Returns the tiling of `numel` elements into blocks of whole rows of `row_len` elements, for an operation that costs one addition.
+    /// The second innermost loop of the operands has `rows` rows. If `is_streamed` is true, results bypass the caches, and a block has
+    /// about [`BLOCK`] elements. Its number of rows is then a multiple of `rows`, or less than `rows`. If `is_streamed` is false, a block
+    /// has about [`TASK`] elements.
+    pub(crate) fn of_row_broadcast(numel: usize, (rows, row_len): (usize, usize), is_streamed: bool) -> Self {
+        let rows = if rows < BLOCK / row_len { BLOCK / row_len / rows * rows } else { BLOCK / row_len };
+        let unit_len = if is_streamed { rows * row_len } else { (TASK / row_len * row_len).max(row_len) };
+        Self::cut(numel, unit_len, unit_len, 2)
     }
 
-    /// Returns the tiling of `count` elements into `tiles`, for an operation that reads a transposed operand.
-    pub(crate) fn of_tiles(count: usize, tiles: Tiles) -> Self {
-        let (blocks, each) = tiles.bands(count);
-        Tiling { count, blocks, each, tiles: Some(tiles), ..Tiling::default() }
+    /// Returns the tiling of `numel` elements into `tiles`, for an operation that reads a transposed operand.
+    pub(crate) fn of_tiles(numel: usize, tiles: Tiles) -> Self {
+        let (block_count, blocks_per_task) = tiles.bands(numel);
+        Tiling { numel, block_count, blocks_per_task, tiles: Some(tiles), ..Tiling::default() }
     }
 
-    fn in_rows(count: usize, row: usize, long_row: usize, work: usize) -> Self {
-        if count <= BLOCK && row >= count {
-            return Self::cut(count, count, count, work);
+    fn in_rows(numel: usize, row_len: usize, long_row: usize, work: usize) -> Self {
+        if numel <= BLOCK && row_len >= numel {
+            return Self::cut(numel, numel, numel, work);
         }
         // A unit is one long row, or consists of several short rows. The blocks of a long row have nearly equal lengths.
-        let unit = if row >= long_row { row } else { BLOCK / row * row };
-        Self::cut(count, unit, parts_of(unit, BLOCK), work)
+        let unit_len = if row_len >= long_row { row_len } else { BLOCK / row_len * row_len };
+        Self::cut(numel, unit_len, part_len(unit_len, BLOCK), work)
     }
 
     /// Returns the tiling into units of `unit` elements and blocks of `block` elements. `work` is the estimated cost per element, in
     /// additions: 2 for a separate addition, because reading its operands costs as much as adding them.
-    fn cut(count: usize, unit: usize, block: usize, work: usize) -> Self {
-        let parts = unit.div_ceil(block);
-        let blocks = count / unit * parts + (count % unit).div_ceil(block);
-        let each = match count.saturating_mul(work) < 2 * MIN_PARALLEL {
-            true => blocks,
-            false => (2 * TASK / work / block).max(blocks.div_ceil(MAX_TASKS)).max(1),
+    fn cut(numel: usize, unit_len: usize, block_len: usize, work: usize) -> Self {
+        let blocks_per_unit = unit_len.div_ceil(block_len);
+        let block_count = numel / unit_len * blocks_per_unit + (numel % unit_len).div_ceil(block_len);
+        let blocks_per_task = match numel.saturating_mul(work) < 2 * MIN_PARALLEL {
+            true => block_count,
+            false => (2 * TASK / work / block_len).max(block_count.div_ceil(MAX_TASKS)).max(1),
         };
-        Tiling { count, row_len: 0, unit, parts, block, blocks, each, tiles: None }
+        Tiling { numel, row_len: 0, unit_len, blocks_per_unit, block_len, block_count, blocks_per_task, tiles: None }
     }
 
     /// Returns the index of the first element of the block with index `number`. Blocks must be in row-major order.
-    fn first(&self, number: usize) -> usize {
-        number / self.parts * self.unit + number % self.parts * self.block
+    fn block_start(&self, number: usize) -> usize {
+        number / self.blocks_per_unit * self.unit_len + number % self.blocks_per_unit * self.block_len
     }
 
     /// Returns the tiles, if the shape is cut into tiles.
@@ -119,44 +120,44 @@ impl Tiling {
         self.tiles
     }
 
-    /// Makes the tasks longer, so that each except the last has about `least` elements or more. If there are fewer elements, makes a single
-    /// task. Blocks must be in row-major order.
-    pub(crate) fn lengthen_tasks(&mut self, least: usize) {
-        self.each = self.each.max(least.div_ceil(self.block.max(1)).min(self.blocks));
+    /// Makes the tasks longer, so that each except the last has about `min_len` elements or more. If there are fewer elements, makes a
+    /// single task. Blocks must be in row-major order.
+    pub(crate) fn lengthen_tasks(&mut self, min_len: usize) {
+        self.blocks_per_task = self.blocks_per_task.max(min_len.div_ceil(self.block_len.max(1)).min(self.block_count));
     }
 
     /// Returns the number of tasks.
-    pub(crate) fn tasks(&self) -> usize {
-        self.blocks.div_ceil(self.each)
+    pub(crate) fn task_count(&self) -> usize {
+        self.block_count.div_ceil(self.blocks_per_task)
     }
 
     /// Returns the largest number of blocks that a task may have.
-    pub(crate) fn longest_task(&self) -> usize {
-        self.each
+    pub(crate) fn max_blocks_per_task(&self) -> usize {
+        self.blocks_per_task
     }
 
     /// Returns the index of the first element of a task. If `task` is the number of tasks, returns the number of elements.
-    pub(crate) fn start(&self, task: usize) -> usize {
-        let number = task * self.each;
+    pub(crate) fn task_start(&self, task: usize) -> usize {
+        let number = task * self.blocks_per_task;
         match self.tiles {
-            _ if number >= self.blocks => self.count,
+            _ if number >= self.block_count => self.numel,
             Some(tiles) => tiles.rows(number).start * tiles.width(),
-            None => self.first(number),
+            None => self.block_start(number),
         }
     }
 
     /// Calls `block` with the index of the first element and the length of each block of a task.
     #[inline]
     pub(crate) fn for_each_block(&self, task: usize, mut block: impl FnMut(usize, usize)) {
-        let Range { start, end } = task * self.each..self.blocks.min((task + 1) * self.each);
+        let Range { start, end } = task * self.blocks_per_task..self.block_count.min((task + 1) * self.blocks_per_task);
         let Some(tiles) = self.tiles else {
-            let (mut part, mut first) = (start % self.parts, self.first(start));
+            let (mut part, mut first) = (start % self.blocks_per_unit, self.block_start(start));
             for _ in start..end {
-                let left = self.unit - part * self.block;
-                let len = self.block.min(left).min(self.count - first);
+                let left = self.unit_len - part * self.block_len;
+                let len = self.block_len.min(left).min(self.numel - first);
                 block(first, len);
                 first += len;
-                part = if part + 1 == self.parts { 0 } else { part + 1 };
+                part = if part + 1 == self.blocks_per_unit { 0 } else { part + 1 };
             }
             return;
         };
@@ -172,15 +173,15 @@ impl Tiling {
     pub(crate) fn schedule<T>(&self) -> Schedule {
         match self.tiles {
             Some(_) => Schedule::Parallel,
-            None => Schedule::Sweep { bytes: self.count * size_of::<T>() },
+            None => Schedule::Sweep { bytes: self.numel * size_of::<T>() },
         }
     }
 }
 
-/// Returns the length of the parts into which a range of `len` elements is cut: at most `longest`, and nearly equal. The length is a
-/// multiple of [`PART_UNIT`] where `longest` allows it, so that parts begin at whole vectors. The last part may be shorter.
-fn parts_of(len: usize, longest: usize) -> usize {
-    len.div_ceil(len.div_ceil(longest)).next_multiple_of(PART_UNIT).min(longest).min(len)
+/// Returns the length of the parts into which a range of `len` elements is cut: at most `max_len`, and nearly equal. The length is a
+/// multiple of [`PART_UNIT`] where `max_len` allows it, so that parts begin at whole vectors. The last part may be shorter.
+fn part_len(len: usize, max_len: usize) -> usize {
+    len.div_ceil(len.div_ceil(max_len)).next_multiple_of(PART_UNIT).min(max_len).min(len)
 }
 
 #[cfg(test)]
@@ -189,35 +190,35 @@ mod tests {
     use crate::shape::iteration_space::IterationSpace;
     use crate::{Layout, Shape};
 
-    fn check(tiling: &Tiling, longest: usize, rows_of: usize) {
+    fn check(tiling: &Tiling, longest: usize, row_len: usize) {
         let mut next = 0;
-        for task in 0..tiling.tasks() {
-            assert_eq!(tiling.start(task), next);
+        for task in 0..tiling.task_count() {
+            assert_eq!(tiling.task_start(task), next);
             tiling.for_each_block(task, |start, len| {
                 assert_eq!(start, next);
-                assert!(len > 0 && len <= longest && len % rows_of == 0, "{tiling:?}");
+                assert!(len > 0 && len <= longest && len % row_len == 0, "{tiling:?}");
                 next += len;
             });
         }
-        assert_eq!((next, tiling.start(tiling.tasks())), (tiling.count, tiling.count));
+        assert_eq!((next, tiling.task_start(tiling.task_count())), (tiling.numel, tiling.numel));
     }
 
     #[test]
     fn blocks_cover_every_element_once_and_tasks_every_block() {
-        for count in [1, 5, 300, 1024, 1025, 70_000, 262_147, 1_000_003] {
-            for row in [count, 7, 500, 513, 1501].into_iter().filter(|&row| row <= count) {
+        for numel in [1, 5, 300, 1024, 1025, 70_000, 262_147, 1_000_003] {
+            for row_len in [numel, 7, 500, 513, 1501].into_iter().filter(|&row_len| row_len <= numel) {
                 for cost in [1, 4, 40] {
-                    check(&Tiling::of_operation(count, row, cost), BLOCK, 1);
-                    check(&Tiling::of_program(count, row, cost), BLOCK, 1);
-                    check(&Tiling::of_contiguous(count, cost), TASK, 1);
-                    check(&Tiling::of_copy(count, row), TASK, 1);
+                    check(&Tiling::of_operation(numel, row_len, cost), BLOCK, 1);
+                    check(&Tiling::of_program(numel, row_len, cost), BLOCK, 1);
+                    check(&Tiling::of_contiguous(numel, cost), TASK, 1);
+                    check(&Tiling::of_copy(numel, row_len), TASK, 1);
                 }
             }
         }
-        for (rows, row) in [(1, 3), (50_000, 3), (301, 300), (1000, 700), (40, 40_000)] {
-            check(&Tiling::of_rows(rows * row, row, 0, 3), BLOCK.max(row), row);
-            if row <= BLOCK {
-                check(&Tiling::of_row_broadcast(rows * row, (rows, row), row % 3 == 0), TASK, row);
+        for (rows, row_len) in [(1, 3), (50_000, 3), (301, 300), (1000, 700), (40, 40_000)] {
+            check(&Tiling::of_rows(rows * row_len, row_len, 0, 3), BLOCK.max(row_len), row_len);
+            if row_len <= BLOCK {
+                check(&Tiling::of_row_broadcast(rows * row_len, (rows, row_len), row_len % 3 == 0), TASK, row_len);
             }
         }
     }
@@ -277,11 +278,11 @@ mod tests {
         ];
         for (number, (tiling, expected)) in table.into_iter().enumerate() {
             let (mut blocks, mut first) = (0, None);
-            for task in 0..tiling.tasks() {
+            for task in 0..tiling.task_count() {
                 tiling.for_each_block(task, |_, len| (blocks, first) = (blocks + 1, first.or(Some(len))));
             }
-            let [tasks, each] = [tiling.tasks(), tiling.longest_task()];
-            let got = [tasks, each, blocks, first.unwrap(), tiling.start(1), tiling.row_len];
+            let [tasks, blocks_per_task] = [tiling.task_count(), tiling.max_blocks_per_task()];
+            let got = [tasks, blocks_per_task, blocks, first.unwrap(), tiling.task_start(1), tiling.row_len];
             assert_eq!(got, expected, "{number}");
         }
     }
@@ -301,11 +302,11 @@ mod tests {
     #[test]
     fn parts_of_long_rows_begin_at_whole_vectors() {
         for (len, longest) in [(210_000, BLOCK), (1025, BLOCK), (1500, BLOCK), (8191, 8192), (300, 128)] {
-            let part = parts_of(len, longest);
+            let part = part_len(len, longest);
             assert!(part.is_multiple_of(PART_UNIT) || part == len, "{len}");
             assert!(part <= longest && len.div_ceil(part) == len.div_ceil(longest), "{len}");
         }
-        assert_eq!([parts_of(40, 100), parts_of(300, 100), parts_of(1, 1)], [40, 100, 1]);
+        assert_eq!([part_len(40, 100), part_len(300, 100), part_len(1, 1)], [40, 100, 1]);
     }
 
     #[test]
@@ -315,9 +316,9 @@ mod tests {
             let space = IterationSpace::new(layout.shape(), [&layout]);
             let tiling = Tiling::of_tiles(space.numel(), Tiles::new(&space).unwrap());
             let mut seen = vec![0; space.numel()];
-            for task in 0..tiling.tasks() {
+            for task in 0..tiling.task_count() {
                 tiling.for_each_block(task, |start, len| {
-                    assert!(start >= tiling.start(task) && start + len <= tiling.start(task + 1));
+                    assert!(start >= tiling.task_start(task) && start + len <= tiling.task_start(task + 1));
                     seen[start..start + len].iter_mut().for_each(|seen| *seen += 1);
                 });
             }

@@ -39,7 +39,7 @@ pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usiz
             return by_rows(row, values, out);
         }
     }
-    if let (Some(times), true) = (space.repeats(), whole) {
+    if let (Some(times), true) = (space.row_repeats(), whole) {
         let (mut number, mut rest) = (start / row, out);
         while !rest.is_empty() {
             let rows = (times - number % times).min(rest.len() / row);
@@ -108,7 +108,7 @@ fn strided_rows<T: Copy, const N: usize>(data: &[T], position: usize, (down, acr
 /// Returns whether one loop of [`spread`] writes several rows, if `spread` is called for whole rows.
 pub(crate) fn writes_by_rows(space: &IterationSpace<1>) -> bool {
     let (_, inner) = space.loop_of(space.depth() - 1);
-    space.repeats().is_some() || space.depth() == 2 && (inner == [0] || space.loop_of(0).1 == [0])
+    space.row_repeats().is_some() || space.depth() == 2 && (inner == [0] || space.loop_of(0).1 == [0])
 }
 
 /// Fills `out` with elements of an infinite repetition of `row`. `start` is the index, in the repetition, of the element that goes to

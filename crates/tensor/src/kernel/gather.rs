@@ -20,7 +20,7 @@ pub(crate) fn gather<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut
     let at = IterationSpace::new(positions.layout.shape(), [positions.layout]);
     let start = x.layout.offset();
     let contiguous = x.layout.is_contiguous();
-    if let (true, Some(Operand::Slice(positions))) = (contiguous && !out.is_empty(), positions.whole()) {
+    if let (true, Some(Operand::Slice(positions))) = (contiguous && !out.is_empty(), positions.as_operand()) {
         let elements = &x.data[start..];
         return out.iter_mut().zip(positions).for_each(|(out, &position)| *out = elements[position as usize]);
     }
@@ -42,9 +42,9 @@ pub(crate) struct GridPoint<T> {
 }
 
 impl<T: Float> GridPoint<T> {
-    /// Returns the point in column `x` and row `y` of a plane of `height` rows and `width` columns. `left` and `top` are `x` and `y`, rounded
-    /// down. A neighbour's weight is the area of the rectangle between the point and the opposite neighbour. A coordinate that is not finite
-    /// gives weights of NaN.
+    /// Returns the point in column `x` and row `y` of a plane of `height` rows and `width` columns. `left` and `top` are `x` and `y`,
+    /// rounded down. A neighbour's weight is the area of the rectangle between the point and the opposite neighbour. A coordinate that is
+    /// not finite gives weights of NaN.
     pub(crate) fn new([x, y]: [T; 2], [left, top]: [T; 2], (height, width): (usize, usize)) -> Self {
         let (right, bottom) = (x - left, y - top);
         let (rest, below) = (T::ONE - right, T::ONE - bottom);
@@ -73,8 +73,8 @@ fn whole_coordinate<T: Float>(place: T, size: usize) -> isize {
     if place >= T::from_f64(-2.0) { (place.to_f64() as isize).min(size as isize) } else { -2 }
 }
 
-/// Interpolates `x`: writes, for each plane of `x` and each point, the weighted sum of the point's four neighbours in the plane. `sizes` has
-/// the height and the width of a plane. An image has `channels` planes, which share its `count` points.
+/// Interpolates `x`: writes, for each plane of `x` and each point, the weighted sum of the point's four neighbours in the plane. `sizes`
+/// has the height and the width of a plane. An image has `channels` planes, which share its `count` points.
 pub(crate) fn sample<T: Float>(
     x: &[T],
     sizes: (usize, usize),
@@ -134,7 +134,7 @@ pub(crate) fn scatter_add<T: Element>(x: Source<T>, positions: Source<i64>, out:
     if positions.layout.numel() == 0 {
         return;
     }
-    if let (Some(Operand::Slice(x)), Some(Operand::Slice(positions))) = (x.whole(), positions.whole()) {
+    if let (Some(Operand::Slice(x)), Some(Operand::Slice(positions))) = (x.as_operand(), positions.as_operand()) {
         return T::accumulate_at(Reduction::Sum, out, positions, x);
     }
     let space = IterationSpace::new(x.layout.shape(), [x.layout]);
@@ -206,10 +206,10 @@ pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out
     });
 }
 
-/// Does the same as [`embed`], with the same order of additions, if `x` consists of windows that may overlap. The windows are numbered along
-/// dimension `axis`, and the last dimension has the elements of a window. The inner loop is over the elements of a window, or over the
-/// windows if that loop is longer. In the second case, the outer loop goes from the last element of a window to the first, because this keeps
-/// the order of additions.
+/// Does the same as [`embed`], with the same order of additions, if `x` consists of windows that may overlap. The windows are numbered
+/// along dimension `axis`, and the last dimension has the elements of a window. The inner loop is over the elements of a window, or over
+/// the windows if that loop is longer. In the second case, the outer loop goes from the last element of a window to the first, because this
+/// keeps the order of additions.
 pub(crate) fn embed_windows<T: Element>(x: Source<T>, window: &Layout, axis: usize, out: &mut [T]) {
     let last = window.shape().rank() - 1;
     let order: Axes = (0..axis).chain([last]).chain(axis..last).collect();

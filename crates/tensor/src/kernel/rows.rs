@@ -10,13 +10,13 @@ use crate::memory::partition::{self, Grid};
 use crate::memory::threads::{Schedule, num_threads};
 use crate::scalar::cpu;
 use crate::shape::iteration_space::{IterationSpace, Segment};
-use crate::thresholds::blocks::{MAX_CACHED, MIN_PARALLEL, MIN_STREAMED, TASK};
+use crate::thresholds::blocks::{MAX_CACHED_BYTES, MIN_PARALLEL, MIN_STREAMED_BYTES, TASK};
 use crate::thresholds::parts::COLUMNS;
-use crate::thresholds::rows::MIN_STREAMED_ROW;
+use crate::thresholds::rows::MIN_STREAMED_ROW_BYTES;
 use crate::{Element, Reduction, Shape};
 
 /// Copies slices of `x` along the dimension `axis`: sets slice `k` of `out` to slice `index[k]` of `x`.
-pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: &mut [T]) {
+pub(crate) fn index_select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: &mut [T]) {
     if out.is_empty() {
         return;
     }
@@ -67,7 +67,12 @@ pub(crate) fn select<T: Element>(x: Source<T>, axis: usize, index: &[i64], out: 
 
 /// Writes one of `count` values that are concatenated row by row, the value with index `k`. `x` holds its rows, which have `row` elements
 /// each. A row of `out` consists of one row of every value.
-pub(crate) fn put_beside<T: Element>(x: Operand<'_, T>, row: usize, (k, count): (usize, usize), out: &mut [T]) {
+pub(crate) fn write_concatenated_part<T: Element>(
+    x: Operand<'_, T>,
+    row: usize,
+    (k, count): (usize, usize),
+    out: &mut [T],
+) {
     let own = out.chunks_exact_mut(count * row).map(|rows| &mut rows[k * row..][..row]);
     match x {
         Operand::Splat(value) => own.for_each(|out| out.fill(value)),
@@ -78,11 +83,11 @@ pub(crate) fn put_beside<T: Element>(x: Operand<'_, T>, row: usize, (k, count): 
 /// Returns true if `out`, which is copied from operands of the same total size, is large enough for stores that bypass the caches.
 pub(crate) fn is_copy_streamed<T>(out: &[T]) -> bool {
     let bytes = size_of_val(out);
-    bytes >= MIN_STREAMED && 2 * bytes > MAX_CACHED
+    bytes >= MIN_STREAMED_BYTES && 2 * bytes > MAX_CACHED_BYTES
 }
 
 /// Copies `x` to `out` with stores that bypass the caches.
-pub(crate) fn stream<T: Element>(x: &[T], out: &mut [T]) {
+pub(crate) fn copy_streamed<T: Element>(x: &[T], out: &mut [T]) {
     let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
     partition::chunks(out, TASK, schedule, |task, out| {
         cpu::stream(&x[task * TASK..][..out.len()], out);
@@ -91,7 +96,7 @@ pub(crate) fn stream<T: Element>(x: &[T], out: &mut [T]) {
 }
 
 /// Concatenates the tensors `parts` along the dimension `axis` into `out`. Their other sizes are equal, and no part is empty.
-pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) {
+pub(crate) fn concatenate<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) {
     if out.is_empty() {
         return;
     }
@@ -103,7 +108,7 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
     let width: usize = spaces.iter().map(|(_, width)| width).sum();
     let rows = (TASK / width).max(1);
     let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
-    let streams = is_copy_streamed(out);
+    let is_streamed = is_copy_streamed(out);
     partition::chunks(out, rows * width, schedule, |task, out| {
         let (first, count, mut left) = (task * rows, out.len() / width, 0);
         for (part, &(ref space, own)) in parts.iter().zip(&spaces) {
@@ -111,7 +116,7 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
             match space.segment(0, first * own, count * own) {
                 // Loops over single elements are faster than copies of slices of length 1.
                 Segment::Slice(at) if own == 1 => to.zip(&part.data[at..]).for_each(|(to, &x)| to[0] = x),
-                Segment::Slice(at) if streams && size_of::<T>() * own >= MIN_STREAMED_ROW => {
+                Segment::Slice(at) if is_streamed && size_of::<T>() * own >= MIN_STREAMED_ROW_BYTES => {
                     to.zip(part.data[at..].chunks_exact(own)).for_each(|(to, x)| cpu::stream(x, to));
                     cpu::streamed();
                 }
@@ -130,7 +135,7 @@ pub(crate) fn join<T: Element>(parts: &[Source<T>], axis: usize, out: &mut [T]) 
 
 /// Sets slice `index[k]` of `out` to slice `k` of `x`, for each `k` in order. The shape of `out` is `[.., size, width]`, and `width` is the
 /// number of elements of a slice after the indexed dimension.
-pub(crate) fn replace<T: Element>(x: Operand<'_, T>, index: &[i64], size: usize, width: usize, out: &mut [T]) {
+pub(crate) fn index_copy<T: Element>(x: Operand<'_, T>, index: &[i64], size: usize, width: usize, out: &mut [T]) {
     for (outer, out) in out.chunks_exact_mut((size * width).max(1)).enumerate() {
         for (k, &number) in index.iter().enumerate() {
             let (from, to) = ((outer * index.len() + k) * width, &mut out[number as usize * width..][..width]);
@@ -145,13 +150,13 @@ pub(crate) fn replace<T: Element>(x: Operand<'_, T>, index: &[i64], size: usize,
 
 /// Sets slice `i` of `out` to the sum of all slices `x[.., k, ..]` with `index[k] == i`. The sum runs over all pairs `(x, index)` in
 /// `terms`. The shape of `out` is `[.., size, width]`, and `width` is the number of elements of a slice after the indexed dimension.
-pub(crate) fn sum<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
+pub(crate) fn index_sum<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
     partition::chunks(out, TASK, Schedule::parallel_from(MIN_PARALLEL, out.len()), |_, out| out.fill(T::ZERO));
-    add(terms, size, width, out);
+    index_add(terms, size, width, out);
 }
 
-/// Adds the same slices as [`sum`] to the current elements of `out`, one slice after the other.
-pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
+/// Adds the same slices as [`index_sum`] to the current elements of `out`, one slice after the other.
+pub(crate) fn index_add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usize, out: &mut [T]) {
     let count: usize = terms.iter().map(|(x, _)| x.len()).sum();
     if count == 0 {
         return;
@@ -179,7 +184,7 @@ pub(crate) fn add<T: Element>(terms: &[(&[T], &[i64])], size: usize, width: usiz
     };
     let parts = height.div_ceil(rows) * width.div_ceil(columns);
     partition::run(parts, Schedule::Parallel, Grid::equal(out, width, (rows, columns)), |_, mut tile| {
-        let (top, left) = tile.first();
+        let (top, left) = tile.origin();
         let (bottom, right) = (top + tile.height(), (left + columns).min(width));
         for &(x, index) in terms {
             for outer in top / size..bottom.div_ceil(size) {

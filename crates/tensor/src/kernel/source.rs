@@ -13,7 +13,7 @@ pub struct Source<'a, T> {
 impl<'a, T: Scalar> Source<'a, T> {
     /// Returns all elements as one operand of a block kernel, if they are contiguous or all strides are 0. Returns `None` for other
     /// layouts. There must be at least one element.
-    pub(crate) fn whole(&self) -> Option<Operand<'a, T>> {
+    pub(crate) fn as_operand(&self) -> Option<Operand<'a, T>> {
         let first = self.layout.offset();
         if self.layout.is_contiguous() {
             return Some(Operand::Slice(&self.data[first..first + self.layout.numel()]));
@@ -27,7 +27,7 @@ impl<'a, T: Scalar> Source<'a, T> {
     }
 
     /// Expands this tensor to `shape`. If the layout changes, `expanded` stores the new one.
-    pub(crate) fn over(self, shape: &Shape, expanded: &'a mut Option<Layout>) -> Self {
+    pub(crate) fn expand_to(self, shape: &Shape, expanded: &'a mut Option<Layout>) -> Self {
         if self.layout.shape() == shape {
             return self;
         }
@@ -40,7 +40,7 @@ impl<'a, T: Scalar> Source<'a, T> {
 
     /// Returns a contiguous row if the tensor consists of repetitions of this row. Otherwise returns `None`. A contiguous tensor is one
     /// row, repeated once. There must be at least one element.
-    pub(crate) fn row(&self) -> Option<&'a [T]> {
+    pub(crate) fn repeated_row(&self) -> Option<&'a [T]> {
         let (mut len, mut repeats) = (1, false);
         for (&size, &stride) in self.layout.shape().iter().zip(self.layout.strides()).rev() {
             if size == 1 {

@@ -62,7 +62,7 @@ fn update_block<T: Element, const N: usize>(
     for (own, state) in own_states.iter_mut().zip(&*states) {
         own[..count].copy_from_slice(&state[range.clone()]);
     }
-    each(count, &mut own, &inputs, &mut own_states, f);
+    update_elements(count, &mut own, &inputs, &mut own_states, f);
     x[range.clone()].copy_from_slice(&own[..count]);
     for (own, state) in own_states.iter().zip(states) {
         state[range.clone()].copy_from_slice(&own[..count]);
@@ -70,7 +70,7 @@ fn update_block<T: Element, const N: usize>(
 }
 
 #[inline(always)]
-fn each<T: Element, const N: usize>(
+fn update_elements<T: Element, const N: usize>(
     count: usize,
     x: &mut [T; STEP_BLOCK],
     input: &[T; STEP_BLOCK],

@@ -17,20 +17,20 @@ pub(crate) fn bytes_of<T>(len: usize) -> Result<usize, AllocationError> {
 
 /// Returns the available memory in bytes, or `None` if the system does not report it (only Linux does). It is the minimum of `MemAvailable`
 /// and the amounts that the control groups still allow.
-pub(crate) fn available() -> Option<u64> {
+pub(crate) fn available_bytes() -> Option<u64> {
     let read = |path: &str| read_to_string(path).ok();
-    let machine = 1024 * field(&read("/proc/meminfo")?, "MemAvailable:")?;
-    Some(left_by_groups(read).map_or(machine, |groups| groups.min(machine)))
+    let machine = 1024 * parse_field(&read("/proc/meminfo")?, "MemAvailable:")?;
+    Some(group_bytes_left(read).map_or(machine, |groups| groups.min(machine)))
 }
 
 /// Returns the number that follows `name` in the first line of `text` that begins with `name`, or `None` if there is none.
-fn field(text: &str, name: &str) -> Option<u64> {
+fn parse_field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
 /// Returns how many more bytes the control groups (version 2 or 1) of this process and their ancestors allow: the minimum over all groups.
 /// Returns `None` if no group has a limit.
-fn left_by_groups(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+fn group_bytes_left(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let mut least: Option<u64> = None;
     for line in read("/proc/self/cgroup")?.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -45,7 +45,8 @@ fn left_by_groups(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
         let number = |group: &str, file: &str| -> Option<u64> { read(&format!("{group}/{file}"))?.trim().parse().ok() };
         let left = |group: &str| {
             // The system reclaims inactive file cache when memory is needed, so this cache does not count as used memory.
-            let reclaimable = read(&format!("{group}/memory.stat")).and_then(|text| field(&text, cache)).unwrap_or(0);
+            let reclaimable =
+                read(&format!("{group}/memory.stat")).and_then(|text| parse_field(&text, cache)).unwrap_or(0);
             let used = number(group, used)?.saturating_sub(reclaimable);
             Some(number(group, limit)?.saturating_sub(used))
         };
@@ -67,7 +68,7 @@ mod tests {
 
     fn left(files: &[(&str, &str)]) -> Option<u64> {
         let files: HashMap<&str, &str> = files.iter().copied().collect();
-        left_by_groups(|path| files.get(path).map(|text| (*text).to_owned()))
+        group_bytes_left(|path| files.get(path).map(|text| (*text).to_owned()))
     }
 
     #[test]

@@ -28,7 +28,7 @@ enum Boundaries<'a> {
 }
 
 impl<'a> Boundaries<'a> {
-    fn ends(ends: &'a [usize]) -> Self {
+    fn from_ends(ends: &'a [usize]) -> Self {
         assert!(ends.is_sorted(), "parts come in order");
         Boundaries::Ends(ends)
     }
@@ -88,7 +88,7 @@ impl<'a, T: Send> Partition<'a, T> {
 
     /// Splits `buffer` at the positions in `ends`, which are in ascending order. The part after the last end has the remaining elements.
     pub(crate) fn ends(buffer: &'a mut [T], ends: &'a [usize]) -> Self {
-        Partition { buffer: SharedSlice::new(buffer), boundaries: Boundaries::ends(ends) }
+        Partition { buffer: SharedSlice::new(buffer), boundaries: Boundaries::from_ends(ends) }
     }
 }
 
@@ -106,28 +106,28 @@ impl<'a, T: Send> Split for Partition<'a, T> {
 /// A row-major matrix split into rectangles, numbered row by row.
 pub(crate) struct Grid<'a, T> {
     buffer: SharedSlice<'a, T>,
-    width: usize,
+    row_len: usize,
     rows: Boundaries<'a>,
     columns: Boundaries<'a>,
     /// The number of rectangles side by side in the matrix.
-    across: usize,
+    tiles_per_row: usize,
 }
 
 impl<'a, T: Send> Grid<'a, T> {
-    /// Splits a matrix with rows of `width` elements into rectangles of `rows` rows and `columns` columns. The rectangles at the right and
-    /// at the bottom may be smaller.
-    pub(crate) fn equal(buffer: &'a mut [T], width: usize, (rows, columns): (usize, usize)) -> Self {
-        let across = width.div_ceil(columns.max(1));
+    /// Splits a matrix with rows of `row_len` elements into rectangles of `rows` rows and `columns` columns. The rectangles at the right
+    /// and at the bottom may be smaller.
+    pub(crate) fn equal(buffer: &'a mut [T], row_len: usize, (rows, columns): (usize, usize)) -> Self {
+        let tiles_per_row = row_len.div_ceil(columns.max(1));
         let (rows, columns) = (Boundaries::Equal(rows), Boundaries::Equal(columns));
-        Grid { buffer: SharedSlice::new(buffer), width, rows, columns, across }
+        Grid { buffer: SharedSlice::new(buffer), row_len, rows, columns, tiles_per_row }
     }
 
-    /// Splits a matrix with rows of `width` elements into rectangles. `rows` has the end of each range of rows, and `columns` the end of
+    /// Splits a matrix with rows of `row_len` elements into rectangles. `rows` has the end of each range of rows, and `columns` the end of
     /// each range of columns, both in ascending order.
-    pub(crate) fn ends(buffer: &'a mut [T], width: usize, rows: &'a [usize], columns: &'a [usize]) -> Self {
-        let across = columns.len();
-        let (rows, columns) = (Boundaries::ends(rows), Boundaries::ends(columns));
-        Grid { buffer: SharedSlice::new(buffer), width, rows, columns, across }
+    pub(crate) fn ends(buffer: &'a mut [T], row_len: usize, rows: &'a [usize], columns: &'a [usize]) -> Self {
+        let tiles_per_row = columns.len();
+        let (rows, columns) = (Boundaries::from_ends(rows), Boundaries::from_ends(columns));
+        Grid { buffer: SharedSlice::new(buffer), row_len, rows, columns, tiles_per_row }
     }
 }
 
@@ -135,10 +135,10 @@ impl<'a, T: Send> Split for Grid<'a, T> {
     type Part = Tile<'a, T>;
 
     unsafe fn part(&self, number: usize) -> Tile<'a, T> {
-        let (height, width) = (self.buffer.len / self.width.max(1), self.width);
-        let (down, along) = (number / self.across.max(1), number % self.across.max(1));
-        let (rows, columns) = (self.rows.range(down, height), self.columns.range(along, width));
-        Tile { start: self.buffer.start, width, rows, columns, borrowed: PhantomData }
+        let (height, row_len) = (self.buffer.len / self.row_len.max(1), self.row_len);
+        let (tile_row, tile_column) = (number / self.tiles_per_row.max(1), number % self.tiles_per_row.max(1));
+        let (rows, columns) = (self.rows.range(tile_row, height), self.columns.range(tile_column, row_len));
+        Tile { start: self.buffer.start, row_len, rows, columns, borrowed: PhantomData }
     }
 }
 
@@ -147,7 +147,7 @@ pub struct Tile<'a, T> {
     /// A pointer to the matrix's first element.
     start: *mut T,
     /// The number of elements in a row of the matrix.
-    width: usize,
+    row_len: usize,
     /// The rows of the matrix that belong to the tile.
     rows: Range<usize>,
     /// The columns of the matrix that belong to the tile. Only this tile may access these elements.
@@ -157,13 +157,13 @@ pub struct Tile<'a, T> {
 
 impl<'a, T> Tile<'a, T> {
     /// Returns a tile that covers the whole matrix.
-    pub(crate) fn whole(buffer: &'a mut [T], width: usize) -> Self {
-        let rows = 0..buffer.len() / width.max(1);
-        Tile { start: buffer.as_mut_ptr(), width, rows, columns: 0..width, borrowed: PhantomData }
+    pub(crate) fn whole(buffer: &'a mut [T], row_len: usize) -> Self {
+        let rows = 0..buffer.len() / row_len.max(1);
+        Tile { start: buffer.as_mut_ptr(), row_len, rows, columns: 0..row_len, borrowed: PhantomData }
     }
 
     /// Returns the tile's first row and first column in the matrix.
-    pub(crate) fn first(&self) -> (usize, usize) {
+    pub(crate) fn origin(&self) -> (usize, usize) {
         (self.rows.start, self.columns.start)
     }
 
@@ -181,19 +181,19 @@ impl<'a, T> Tile<'a, T> {
     pub(crate) fn columns(&mut self, columns: Range<usize>) -> Tile<'_, T> {
         assert!(columns.start <= columns.end && columns.end <= self.columns.len(), "columns {columns:?} of a tile");
         let columns = self.columns.start + columns.start..self.columns.start + columns.end;
-        Tile { start: self.start, width: self.width, rows: self.rows.clone(), columns, borrowed: PhantomData }
+        Tile { start: self.start, row_len: self.row_len, rows: self.rows.clone(), columns, borrowed: PhantomData }
     }
 
     /// Returns a pointer to the tile's first element, and the distance between its rows in elements. The pointer may access only the tile's
     /// elements, and only while the tile is borrowed.
-    pub(crate) fn start(&mut self) -> (*mut T, usize) {
-        (self.start.wrapping_add(self.rows.start * self.width + self.columns.start), self.width)
+    pub(crate) fn start_and_stride(&mut self) -> (*mut T, usize) {
+        (self.start.wrapping_add(self.rows.start * self.row_len + self.columns.start), self.row_len)
     }
 
     /// Returns the elements of the tile's row with index `number`.
     pub(crate) fn row(&mut self, number: usize) -> &mut [T] {
         assert!(number < self.rows.len(), "row {number} of {}", self.rows.len());
-        let first = (self.rows.start + number) * self.width + self.columns.start;
+        let first = (self.rows.start + number) * self.row_len + self.columns.start;
         // SAFETY: the tile's rows and columns lie within the matrix, and no other tile contains them (`Grid::part`, `whole`). The matrix is
         // borrowed mutably for `'a`. The tile is borrowed as long as the returned row.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(first), self.columns.len()) }
@@ -243,7 +243,8 @@ pub(crate) fn chunks<T: Send>(out: &mut [T], size: usize, schedule: Schedule, ta
     run(out.len().div_ceil(size), schedule, Partition::chunks(out, size), task);
 }
 
-/// Does the same as [`run`], for tasks that may return errors. If a task fails, the remaining tasks still run, and then an error is returned.
+/// Does the same as [`run`], for tasks that may return errors. If a task fails, the remaining tasks still run, and then an error is
+/// returned.
 pub(crate) fn try_run<S: Split>(
     count: usize,
     schedule: Schedule,
@@ -279,7 +280,7 @@ pub(crate) fn try_ranges<T: Send>(
     least: usize,
     task: impl Fn(usize, &mut [T]) -> Result<(), AllocationError> + Sync,
 ) -> Result<(), AllocationError> {
-    let starts = threads::even_starts(out.len().div_ceil(size), least);
+    let starts = threads::even_range_starts(out.len().div_ceil(size), least);
     let ends: SmallVec<[usize; 16]> = starts.iter().skip(1).map(|&start| start * size).chain([out.len()]).collect();
     try_run(starts.len(), Schedule::Parallel, Partition::ends(out, &ends), |number, part| task(starts[number], part))
 }
@@ -335,7 +336,7 @@ mod tests {
             let mut out = vec![0; 55];
             let grid = Grid::ends(&mut out, 11, &rows, &columns);
             run(rows.len() * columns.len(), Schedule::Parallel, grid, |number, mut tile| {
-                let (top, left) = tile.first();
+                let (top, left) = tile.origin();
                 for row in 0..tile.height() {
                     for (column, out) in tile.row(row).iter_mut().enumerate() {
                         *out += (number + 1) * 10_000 + (top + row) * 100 + left + column;
@@ -388,7 +389,7 @@ mod tests {
             let grid = Grid::ends(&mut out, 11, &[2, 5], &[3, 11]);
             run(4, schedule, grid, |number, mut tile| {
                 let (first, widths) = ([0, 3, 22, 25][number], [3, 8, 3, 8]);
-                let (pointer, stride) = tile.start();
+                let (pointer, stride) = tile.start_and_stride();
                 assert_eq!((tile.row(0)[0], tile.width(), stride), (first, widths[number], 11));
                 assert_eq!(tile.row(0).as_mut_ptr(), pointer);
                 assert_eq!(tile.row(1)[0], first + 11);

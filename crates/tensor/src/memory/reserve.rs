@@ -1,8 +1,8 @@
 //! Memory requests that return errors instead of aborting.
 
-use crate::memory::available::{AllocationError, available, bytes_of};
+use crate::memory::available::{AllocationError, available_bytes, bytes_of};
 use crate::memory::pool::{self, PooledBuffer};
-use crate::thresholds::memory::MIN_CHECKED;
+use crate::thresholds::memory::MIN_CHECKED_BYTES;
 use crate::{DType, Error, Scalar, Shape, Site};
 
 /// Returns a vector of `len` zeros.
@@ -19,21 +19,21 @@ pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, Allocati
     if let Some(block) = pool::reuse(len, bytes) {
         return Ok(block);
     }
-    check(bytes)?;
+    check_available(bytes)?;
     pool::allocate(len, bytes)
 }
 
 /// Returns an error if a request of `bytes` bytes exceeds the available memory. Empties the pool of buffers first if this may help.
-/// Requests of fewer than [`MIN_CHECKED`] bytes are not checked.
+/// Requests of fewer than [`MIN_CHECKED_BYTES`] bytes are not checked.
 #[inline]
-fn check(bytes: usize) -> Result<(), AllocationError> {
-    if bytes < MIN_CHECKED { Ok(()) } else { check_large(bytes) }
+fn check_available(bytes: usize) -> Result<(), AllocationError> {
+    if bytes < MIN_CHECKED_BYTES { Ok(()) } else { check_available_large(bytes) }
 }
 
-// This is a separate function, so that the many callers of `check` do not contain it.
+// This is a separate function, so that the many callers of `check_available` do not contain it.
 #[cold]
-fn check_large(bytes: usize) -> Result<(), AllocationError> {
-    let too_much = || available().is_some_and(|available| bytes as u64 > available);
+fn check_available_large(bytes: usize) -> Result<(), AllocationError> {
+    let too_much = || available_bytes().is_some_and(|available| bytes as u64 > available);
     if too_much() {
         pool::clear_pool();
         if too_much() {
@@ -45,7 +45,7 @@ fn check_large(bytes: usize) -> Result<(), AllocationError> {
 
 /// Returns an empty vector with room for `len` elements.
 pub(crate) fn with_capacity<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationError> {
-    check(bytes_of::<T>(len)?)?;
+    check_available(bytes_of::<T>(len)?)?;
     let mut data = Vec::new();
     data.try_reserve_exact(len).map_err(|_| AllocationError)?;
     Ok(data)
@@ -79,13 +79,13 @@ pub(crate) fn addressable_as(dtype: DType, shape: &Shape, at: Site) -> Result<us
 }
 
 /// Returns an error if memory cannot hold a tensor of `shape`. Operations that compute for a long time before they allocate the result call
-/// this function first. A request of at least [`MIN_CHECKED`] bytes is made once and released, because the process may have a limit of its
-/// own. Smaller requests are not tested.
+/// this function first. A request of at least [`MIN_CHECKED_BYTES`] bytes is made once and released, because the process may have a limit
+/// of its own. Smaller requests are not tested.
 pub(crate) fn check_fits<T: Scalar>(shape: &Shape, at: Site) -> Result<(), Error> {
     let count = addressable::<T>(shape, at)?;
     let refused = |_| Error::OutOfMemory { shape: shape.clone(), dtype: T::DTYPE, at };
     let bytes = bytes_of::<T>(count).map_err(refused)?;
-    if bytes >= MIN_CHECKED {
+    if bytes >= MIN_CHECKED_BYTES {
         drop(with_capacity::<T>(count).map_err(refused)?);
     }
     Ok(())

@@ -16,7 +16,7 @@ pub(crate) enum Scratch<T> {
 impl<T: Scalar> Scratch<T> {
     /// Returns a buffer of `len` elements with unspecified values. The caller must write all of them.
     pub(crate) fn new(len: usize) -> Result<Self, AllocationError> {
-        if pool::serves::<T>(len) {
+        if pool::handles_len::<T>(len) {
             return reserve::scratch(len).map(Scratch::Pooled);
         }
         reserve::zeroed(len).map(Scratch::Own)

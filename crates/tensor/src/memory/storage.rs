@@ -36,7 +36,7 @@ pub(crate) enum Buffer<T> {
 
 /// A range of an allocation. Other ranges of the allocation belong to other buffers.
 pub(crate) struct MemoryRange<T> {
-    memory: Arc<Divided<T>>,
+    memory: Arc<SharedAllocation<T>>,
     range: Range<usize>,
     /// The buffers that were joined, if this range is a concatenation of them. Otherwise empty. While this `MemoryRange` exists, neither
     /// the joined buffers nor the range are writable.
@@ -44,7 +44,7 @@ pub(crate) struct MemoryRange<T> {
 }
 
 /// An allocation of memory that is read and written only through [`MemoryRange`]s.
-struct Divided<T> {
+struct SharedAllocation<T> {
     start: *mut T,
     /// The owner of the elements. It is not accessed while any [`MemoryRange`] of the elements exists.
     _memory: PooledBuffer<T>,
@@ -52,7 +52,7 @@ struct Divided<T> {
 
 /// An allocation that hands out disjoint ranges as separate buffers, which can later be joined without a copy.
 pub(crate) struct ConcatMemory<T> {
-    memory: Arc<Divided<T>>,
+    memory: Arc<SharedAllocation<T>>,
     len: usize,
     /// The ranges that were handed out as buffers, as a map from each range's start to its end.
     taken: BTreeMap<usize, usize>,
@@ -62,7 +62,7 @@ impl<T: Scalar> ConcatMemory<T> {
     /// Allocates `len` elements with unspecified values.
     pub(crate) fn new(len: usize) -> Result<Self, AllocationError> {
         let mut memory = reserve::scratch(len.max(1))?;
-        let memory = Arc::new(Divided { start: memory.as_mut_ptr(), _memory: memory });
+        let memory = Arc::new(SharedAllocation { start: memory.as_mut_ptr(), _memory: memory });
         Ok(ConcatMemory { memory, len, taken: BTreeMap::new() })
     }
 
@@ -83,9 +83,9 @@ impl<T: Scalar> ConcatMemory<T> {
 
 // SAFETY: the memory is owned and moves with this value. A shared reference to this value reads only the pointer `start`. The elements are
 // borrowed through the ranges, which follow the borrow rules.
-unsafe impl<T: Send + Sync> Send for Divided<T> {}
+unsafe impl<T: Send + Sync> Send for SharedAllocation<T> {}
 // SAFETY: as for `Send`.
-unsafe impl<T: Send + Sync> Sync for Divided<T> {}
+unsafe impl<T: Send + Sync> Sync for SharedAllocation<T> {}
 
 /// Memory that this buffer shares with `ndarray` arrays. The `len` elements at `start` are part of a vector that the owner shares with
 /// other arrays. The vector is initialised and stays at the same address until the last array is dropped. While the owner holds the vector,
@@ -109,16 +109,16 @@ impl<T: Scalar> Storage<T> {
     }
 
     /// Returns a buffer of one element.
-    pub(crate) fn one(value: T) -> Self {
+    pub(crate) fn from_value(value: T) -> Self {
         Storage::Small(Arc::new([value]))
     }
 
     /// Returns a buffer of `len` elements. `fill` gets elements with unspecified values and must write all of them. Returns an error if
     /// memory runs out, or if `fill` returns one.
-    pub(crate) fn build<F: Filled>(len: usize, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, AllocationError> {
-        let mut fresh = Fresh::new(len)?;
-        fill(fresh.elements()).filled()?;
-        Ok(fresh.shared())
+    pub(crate) fn build<F: FillResult>(len: usize, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, AllocationError> {
+        let mut buffer = NewBuffer::new(len)?;
+        fill(buffer.elements()).into_result()?;
+        Ok(buffer.into_storage())
     }
 
     /// Returns a buffer of `len` elements with unspecified values. The caller must write all of them.
@@ -136,16 +136,16 @@ impl<T: Scalar> Storage<T> {
         let array = match array.into_dyn().try_into_owned_nocopy() {
             Ok(array) => {
                 let (data, offset) = array.into_raw_vec_and_offset();
-                let layout = inside(shape, &strides, offset.unwrap_or_default(), data.len());
+                let layout = checked_layout(shape, &strides, offset.unwrap_or_default(), data.len());
                 return (Self::from_vec(data), layout);
             }
             Err(array) => array,
         };
-        let (before, len) = extent(&shape, &strides);
+        let (before, len) = offset_and_len(&shape, &strides);
         let start = array.as_ptr().wrapping_sub(before);
         let owner = Box::new(array);
         let storage = Storage::Large(Arc::new(Buffer::Foreign(Foreign { start, len, _owner: owner })));
-        (storage, inside(shape, &strides, before, len))
+        (storage, checked_layout(shape, &strides, before, len))
     }
 
     /// Returns a buffer that shares the elements of an `ndarray` view, and the view's layout. Returns `None` if the view has gaps, because
@@ -161,8 +161,8 @@ impl<T: Scalar> Storage<T> {
             distinct.collapse_axis(Axis(axis), 0);
         }
         let data: &'static [T] = distinct.to_slice_memory_order()?;
-        let (before, len) = extent(&shape, &strides);
-        let layout = inside(shape, &strides, before, len);
+        let (before, len) = offset_and_len(&shape, &strides);
+        let layout = checked_layout(shape, &strides, before, len);
         Some((Storage::Large(Arc::new(Buffer::Lent(Box::new(data)))), layout))
     }
 
@@ -173,7 +173,7 @@ impl<T: Scalar> Storage<T> {
         if layout.numel() == 0 {
             return ArrayViewD::from_shape(IxDyn(shape), &[]).ok();
         }
-        inside(shape.clone(), layout.strides(), layout.offset(), data.len());
+        checked_layout(shape.clone(), layout.strides(), layout.offset(), data.len());
         isize::try_from(layout.numel()).ok()?;
         let stride = |axis: usize| if shape[axis] == 1 { 0 } else { layout.strides()[axis] };
         let steps: Vec<usize> = (0..shape.rank()).map(|axis| stride(axis).unsigned_abs()).collect();
@@ -210,7 +210,7 @@ impl<T: Scalar> Storage<T> {
 
     /// Joins the buffers `parts` into one buffer without a copy. The parts are not writable while this buffer exists. Returns `None` unless
     /// there are parts, [`ConcatMemory::take`] returned each of them, and they are adjacent, in this order, in one memory.
-    pub(crate) fn joined(parts: Vec<Self>) -> Option<Self> {
+    pub(crate) fn join_ranges(parts: Vec<Self>) -> Option<Self> {
         let part = |storage: &Self| match storage {
             Storage::Large(buffer) => match &**buffer {
                 Buffer::Range(MemoryRange { memory, range, parts }) if parts.is_empty() => {
@@ -275,7 +275,7 @@ impl<T: Scalar> Storage<T> {
     }
 
     /// Returns true if `self` and `other` are the same buffer.
-    pub(crate) fn same(&self, other: &Self) -> bool {
+    pub(crate) fn is_same_buffer(&self, other: &Self) -> bool {
         match (self, other) {
             (Storage::Small(data), Storage::Small(other)) => Arc::ptr_eq(data, other),
             (Storage::Large(buffer), Storage::Large(other)) => Arc::ptr_eq(buffer, other),
@@ -285,58 +285,58 @@ impl<T: Scalar> Storage<T> {
 }
 
 /// A new buffer. No tensor holds the buffer yet, so its elements can be written.
-enum Fresh<T: Scalar> {
+enum NewBuffer<T: Scalar> {
     Small(Arc<[T]>),
     Large(Scratch<T>),
 }
 
-impl<T: Scalar> Fresh<T> {
+impl<T: Scalar> NewBuffer<T> {
     /// Returns a buffer of `len` elements with unspecified values.
     fn new(len: usize) -> Result<Self, AllocationError> {
-        if len.saturating_mul(size_of::<T>()) < pool::MIN_POOLED {
-            return Ok(Fresh::Small(Arc::from_iter(std::iter::repeat_n(T::ZERO, len))));
+        if len.saturating_mul(size_of::<T>()) < pool::MIN_POOLED_BYTES {
+            return Ok(NewBuffer::Small(Arc::from_iter(std::iter::repeat_n(T::ZERO, len))));
         }
-        Scratch::new(len).map(Fresh::Large)
+        Scratch::new(len).map(NewBuffer::Large)
     }
 
     fn elements(&mut self) -> &mut [T] {
         match self {
             // SAFETY: the elements are initialised. `data` has been their only holder since `new`, because this type never clones it.
             // `Arc::get_mut` would check this with a slow locked instruction.
-            Fresh::Small(data) => unsafe { &mut *Arc::as_ptr(data).cast_mut() },
-            Fresh::Large(scratch) => scratch,
+            NewBuffer::Small(data) => unsafe { &mut *Arc::as_ptr(data).cast_mut() },
+            NewBuffer::Large(scratch) => scratch,
         }
     }
 
-    fn shared(self) -> Storage<T> {
+    fn into_storage(self) -> Storage<T> {
         match self {
-            Fresh::Small(data) => Storage::Small(data),
-            Fresh::Large(Scratch::Pooled(block)) => Storage::Large(Arc::new(Buffer::Pooled(block))),
-            Fresh::Large(Scratch::Own(data)) => Storage::from_vec(data),
+            NewBuffer::Small(data) => Storage::Small(data),
+            NewBuffer::Large(Scratch::Pooled(block)) => Storage::Large(Arc::new(Buffer::Pooled(block))),
+            NewBuffer::Large(Scratch::Own(data)) => Storage::from_vec(data),
         }
     }
 }
 
 /// The type of the result of a function that fills a buffer: `()`, or a `Result` if the function may fail.
-pub(crate) trait Filled {
-    fn filled(self) -> Result<(), AllocationError>;
+pub(crate) trait FillResult {
+    fn into_result(self) -> Result<(), AllocationError>;
 }
 
-impl Filled for () {
-    fn filled(self) -> Result<(), AllocationError> {
+impl FillResult for () {
+    fn into_result(self) -> Result<(), AllocationError> {
         Ok(())
     }
 }
 
-impl Filled for Result<(), AllocationError> {
-    fn filled(self) -> Result<(), AllocationError> {
+impl FillResult for Result<(), AllocationError> {
+    fn into_result(self) -> Result<(), AllocationError> {
         self
     }
 }
 
 /// Returns the distance in memory from the lowest element to the first element of a non-empty array, and the length of the range that its
 /// elements span. The sums cannot overflow, because the array exists.
-fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
+fn offset_and_len(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     let reach = |forward: bool| -> usize {
         let axes = shape.iter().zip(strides).filter(|&(_, &stride)| (stride > 0) == forward);
         axes.map(|(&size, &stride)| (size - 1) * if size > 1 { stride.unsigned_abs() } else { 0 }).sum()
@@ -346,7 +346,7 @@ fn extent(shape: &Shape, strides: &[isize]) -> (usize, usize) {
 }
 
 /// Returns the layout of an existing array in a buffer of `len` elements. Panics if an element of the array is outside the buffer.
-fn inside(shape: Shape, strides: &[isize], offset: usize, len: usize) -> Layout {
+fn checked_layout(shape: Shape, strides: &[isize], offset: usize, len: usize) -> Layout {
     Layout::strided(shape, strides, offset, len).expect("the elements of an array lie in its memory")
 }
 
@@ -417,13 +417,13 @@ mod tests {
             assert!(memory.take(range).is_none());
         }
         let other = [ConcatMemory::new(300).unwrap().take(0..300).unwrap()];
-        assert!(Storage::joined(vec![parts[0].clone(), parts[2].clone()]).is_some());
-        assert!(Storage::joined(vec![parts[2].clone(), parts[0].clone()]).is_none());
-        assert!(Storage::joined(vec![parts[2].clone(), other[0].clone()]).is_none());
-        assert!(Storage::joined(vec![parts[0].clone(), Storage::from_vec(vec![1.0])]).is_none());
-        assert!(Storage::joined(Vec::<Storage<f64>>::new()).is_none());
-        let mut all = Storage::joined(parts.clone()).unwrap();
-        assert!(Storage::joined(vec![all.clone()]).is_none());
+        assert!(Storage::join_ranges(vec![parts[0].clone(), parts[2].clone()]).is_some());
+        assert!(Storage::join_ranges(vec![parts[2].clone(), parts[0].clone()]).is_none());
+        assert!(Storage::join_ranges(vec![parts[2].clone(), other[0].clone()]).is_none());
+        assert!(Storage::join_ranges(vec![parts[0].clone(), Storage::from_vec(vec![1.0])]).is_none());
+        assert!(Storage::join_ranges(Vec::<Storage<f64>>::new()).is_none());
+        let mut all = Storage::join_ranges(parts.clone()).unwrap();
+        assert!(Storage::join_ranges(vec![all.clone()]).is_none());
         assert!(all.as_slice().iter().enumerate().all(|(i, &x)| x == if i < 300 { 0.0 } else { 2.0 }));
         // `all` also holds each part, so no part is writable.
         let [mut first, ..] = <[_; 3]>::try_from(parts).ok().unwrap();
@@ -448,13 +448,13 @@ mod tests {
 
     #[test]
     fn buffers_are_the_same_if_they_share_memory() {
-        let buffers = || [Storage::one(1.0), Storage::from_vec(vec![1.0; 3])];
+        let buffers = || [Storage::from_value(1.0), Storage::from_vec(vec![1.0; 3])];
         let (first, second) = (buffers(), buffers());
         for (i, x) in first.iter().enumerate() {
             for (j, y) in first.iter().enumerate() {
-                assert_eq!(x.same(&y.clone()), i == j);
+                assert_eq!(x.is_same_buffer(&y.clone()), i == j);
             }
-            assert!(second.iter().all(|y| !x.same(y)));
+            assert!(second.iter().all(|y| !x.is_same_buffer(y)));
         }
     }
 
@@ -541,10 +541,10 @@ mod tests {
 
     #[test]
     fn only_the_sole_holder_gets_the_vector() {
-        for storage in [Storage::one(7i64), Storage::from_vec(vec![7]), Storage::from_vec(vec![1, 2, 3])] {
+        for storage in [Storage::from_value(7i64), Storage::from_vec(vec![7]), Storage::from_vec(vec![1, 2, 3])] {
             let (expected, second) = (storage.as_slice().to_vec(), storage.clone());
             let first = storage.into_vec().err().unwrap();
-            assert!(first.same(&second));
+            assert!(first.is_same_buffer(&second));
             drop(second);
             assert_eq!(first.into_vec().ok(), Some(expected));
         }
@@ -557,7 +557,7 @@ mod tests {
     #[test]
     fn the_extent_covers_every_element_once() {
         let check = |shape: &[usize], strides: &[isize], expected: (usize, usize)| {
-            assert_eq!(extent(&Shape::from(shape), strides), expected, "{shape:?} {strides:?}");
+            assert_eq!(offset_and_len(&Shape::from(shape), strides), expected, "{shape:?} {strides:?}");
         };
         check(&[], &[], (0, 1));
         check(&[3], &[2], (0, 5));

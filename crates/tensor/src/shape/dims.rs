@@ -18,7 +18,7 @@ impl Dims {
     /// list gives no positions. As in PyTorch, a tensor of rank 0 accepts the dimension 0 or -1, which gives no position.
     pub fn resolve(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         let Some(dims) = &self.0 else {
-            return Ok(all(rank));
+            return Ok(all_axes(rank));
         };
         let mut axes = Axes::new();
         for &dim in dims {
@@ -44,14 +44,14 @@ impl Dims {
     /// reductions.
     pub fn resolve_or_all(&self, rank: usize, at: Site) -> Result<Axes, Error> {
         match &self.0 {
-            Some(dims) if dims.is_empty() => Ok(all(rank)),
+            Some(dims) if dims.is_empty() => Ok(all_axes(rank)),
             _ => self.resolve(rank, at),
         }
     }
 }
 
 /// Returns the positions of all dimensions of a tensor of rank `rank`.
-fn all(rank: usize) -> Axes {
+fn all_axes(rank: usize) -> Axes {
     let mut axes = list_of(0, rank);
     axes.iter_mut().enumerate().for_each(|(axis, own)| *own = axis);
     axes
@@ -203,7 +203,7 @@ impl Sizes {
     /// Returns an error if the tensor does not expand to these sizes.
     pub fn resolve_expand(&self, dtype: DType, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let Some(lead) = self.0.len().checked_sub(shape.rank()) else {
-            return Err(self.not_expanded(dtype, shape, at));
+            return Err(self.expand_error(dtype, shape, at));
         };
         let mut target = Shape::ones(self.0.len());
         for (axis, &size) in self.0.iter().enumerate() {
@@ -212,16 +212,16 @@ impl Sizes {
                 (Ok(size), None | Some(1)) => size,
                 (Ok(size), Some(existing)) if existing == size => size,
                 (Err(_), Some(existing)) if size == -1 => existing,
-                _ => return Err(self.not_expanded(dtype, shape, at)),
+                _ => return Err(self.expand_error(dtype, shape, at)),
             };
         }
-        if target.numel() <= isize::MAX as usize { Ok(target) } else { Err(self.not_expanded(dtype, shape, at)) }
+        if target.numel() <= isize::MAX as usize { Ok(target) } else { Err(self.expand_error(dtype, shape, at)) }
     }
 
     /// Returns the error for a tensor of shape `shape` that does not expand to these sizes. An [`Error::Expand`] names the last dimension
     /// that fails, as in PyTorch.
     #[cold]
-    fn not_expanded(&self, dtype: DType, shape: &Shape, at: Site) -> Error {
+    fn expand_error(&self, dtype: DType, shape: &Shape, at: Site) -> Error {
         let mut sizes = self.0.clone();
         if let Some(lead) = sizes.len().checked_sub(shape.rank()) {
             for (size, &existing) in sizes[lead..].iter_mut().zip(shape.iter()).filter(|(size, _)| **size == -1) {

@@ -129,7 +129,7 @@ impl<const N: usize> IterationSpace<N> {
 
     /// Returns how many times each contiguous row is repeated before the next row. Returns `None` if rows are not contiguous or not
     /// repeated.
-    pub(crate) fn repeats(&self) -> Option<usize> {
+    pub(crate) fn row_repeats(&self) -> Option<usize> {
         match &self.loops[..] {
             [.., outer, inner] if outer.strides == [0; N] && inner.strides == [1; N] => Some(outer.size),
             _ => None,

@@ -74,7 +74,7 @@ impl Layout {
     /// Returns the layout with the same shape and strides whose first element is at position `offset`. The caller checks that all elements
     /// are in the buffer.
     #[inline]
-    pub(crate) fn moved(&self, offset: usize) -> Self {
+    pub(crate) fn with_offset(&self, offset: usize) -> Self {
         Layout { offset, ..self.clone() }
     }
 
@@ -165,7 +165,7 @@ impl Layout {
     }
 
     /// Returns the layout without repeated elements: dimensions of stride 0 get size 1.
-    pub(crate) fn distinct(&self) -> Self {
+    pub(crate) fn without_repeats(&self) -> Self {
         let mut layout = self.clone();
         for axis in 0..self.shape.rank() {
             if self.strides[axis] == 0 && self.shape[axis] > 1 {
@@ -225,12 +225,12 @@ impl Layout {
 
     /// Returns two layouts: one of the dimensions that are not in `axes`, and one of the dimensions in `axes`.
     pub(crate) fn split(&self, axes: &[usize]) -> (Self, Self) {
-        (self.of_axes(|axis| !axes.contains(&axis)), self.of_axes(|axis| axes.contains(&axis)))
+        (self.keep_axes(|axis| !axes.contains(&axis)), self.keep_axes(|axis| axes.contains(&axis)))
     }
 
     /// Returns the layout of the dimensions for which `keep` returns true. The other dimensions are removed: only their elements at index 0
     /// remain.
-    pub(crate) fn of_axes(&self, keep: impl Fn(usize) -> bool) -> Self {
+    pub(crate) fn keep_axes(&self, keep: impl Fn(usize) -> bool) -> Self {
         let mut layout = Layout { shape: Shape::scalar(), strides: Strides::new(), offset: self.offset };
         for axis in (0..self.shape.rank()).filter(|&axis| keep(axis)) {
             layout.shape.push(self.shape[axis]);
@@ -548,7 +548,7 @@ mod tests {
             let repeats = |axis: usize| layout.strides()[axis] == 0 && layout.shape()[axis] > 1;
             let overlaps = !is_short && (0..layout.shape().rank()).any(repeats);
             assert_eq!(layout.has_internal_overlap(), overlaps, "{layout:?}");
-            let once = layout.distinct();
+            let once = layout.without_repeats();
             assert!((0..once.shape().rank()).all(|axis| once.shape()[axis] < 2 || once.strides()[axis] != 0));
             assert_eq!(sorted(&once), distinct, "{layout:?}");
             assert_eq!(once.shape() == layout.shape(), !(0..layout.shape().rank()).any(repeats), "{layout:?}");

@@ -66,7 +66,7 @@ impl<T: Element> Tensor<T> {
         addressable::<T>(shape, at)?;
         let layout = Layout::contiguous(Shape::scalar());
         match layout.expand(shape) {
-            Some(layout) => Ok(Tensor::from_parts(Storage::one(value), layout)),
+            Some(layout) => Ok(Tensor::from_parts(Storage::from_value(value), layout)),
             None => unreachable!("a scalar expands to every shape"),
         }
     }
@@ -91,7 +91,7 @@ impl<T: Element> Tensor<T> {
 
     /// Returns a tensor of rank 0 that holds `value`.
     pub fn scalar(value: T) -> Self {
-        Tensor::from_parts(Storage::one(value), Layout::contiguous(Shape::scalar()))
+        Tensor::from_parts(Storage::from_value(value), Layout::contiguous(Shape::scalar()))
     }
 
     /// Returns a tensor whose element at each index is `f(index)`. Calls `f` in row-major order.

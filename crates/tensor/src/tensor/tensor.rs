@@ -13,7 +13,7 @@ use crate::kernel::source::Source;
 use crate::kernel::step::{self, UpdatePart};
 use crate::memory::available::AllocationError;
 use crate::memory::reserve::{self, addressable};
-use crate::memory::storage::{Filled, Storage};
+use crate::memory::storage::{FillResult, Storage};
 use crate::thresholds::ops::MANY_TERMS;
 use crate::{Element, Error, Layout, Shape, Site, Sizes, ensure};
 
@@ -35,10 +35,9 @@ use crate::{Element, Error, Layout, Shape, Site, Sizes, ensure};
 /// # Operations
 ///
 /// Operations are methods of the traits of [`ops`](crate::ops), and functions there. `use wengert::prelude::*` imports the traits
-/// (in the crate `wengert-tensor`, its own `prelude`). Examples without a `use` line have this import too. Operators: `+ - * / %`, unary `-`,
-/// and the assigning operators; `& | ^ !` on masks.
-/// Each method `name` that can fail has a twin `try_name`, which returns the error that `name` panics with. Operators have the twins of
-/// their methods: `try_add` for `+`.
+/// (in the crate `wengert-tensor`, its own `prelude`). Examples without a `use` line have this import too. Operators: `+ - * / %`, unary
+/// `-`, and the assigning operators; `& | ^ !` on masks. Each method `name` that can fail has a twin `try_name`, which returns the error
+/// that `name` panics with. Operators have the twins of their methods: `try_add` for `+`.
 ///
 #[doc = include_str!("operations.md")]
 ///
@@ -62,7 +61,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns a tensor like [`build`](Self::build), except that `fill` gets zeros.
-    pub(crate) fn build_on_zeros<F: Filled>(
+    pub(crate) fn build_on_zeros<F: FillResult>(
         shape: &Shape,
         at: Site,
         fill: impl FnOnce(&mut [T]) -> F,
@@ -77,17 +76,21 @@ impl<T: Element> Tensor<T> {
     ///
     /// `fill` is called through a pointer, so that the allocation is compiled once for an element type and not for each `fill`.
     #[inline]
-    pub(crate) fn build<F: Filled>(shape: &Shape, at: Site, fill: impl FnOnce(&mut [T]) -> F) -> Result<Self, Error> {
+    pub(crate) fn build<F: FillResult>(
+        shape: &Shape,
+        at: Site,
+        fill: impl FnOnce(&mut [T]) -> F,
+    ) -> Result<Self, Error> {
         let mut fill = Some(fill);
         let fill: &mut dyn FnMut(&mut [T]) -> Result<(), AllocationError> = &mut |elements| match fill.take() {
-            Some(fill) => fill(elements).filled(),
+            Some(fill) => fill(elements).into_result(),
             None => unreachable!("a tensor is filled once"),
         };
         Self::build_inline(shape, at, fill)
     }
 
     /// Does the same as [`build`](Self::build), but calls `fill` directly. For results of a few elements, this saves a tenth of the time.
-    pub(crate) fn build_inline<F: Filled>(
+    pub(crate) fn build_inline<F: FillResult>(
         shape: &Shape,
         at: Site,
         fill: impl FnOnce(&mut [T]) -> F,
@@ -144,7 +147,7 @@ impl<T: Element> Tensor<T> {
 
     /// Returns the elements without the repetitions along expanded dimensions.
     pub(crate) fn distinct(&self) -> Self {
-        self.with_layout(self.layout.distinct())
+        self.with_layout(self.layout.without_repeats())
     }
 
     /// Returns the elements before an expansion to at least [`MANY_TERMS`] elements: dimensions of stride 0 get size 1. Returns `None` if
@@ -213,7 +216,7 @@ impl<T: Element> Tensor<T> {
     /// Returns true if both tensors share a buffer. A view shares the buffer of its operand.
     #[inline]
     pub fn shares_storage(&self, other: &Self) -> bool {
-        self.storage.same(&other.storage)
+        self.storage.is_same_buffer(&other.storage)
     }
 
     /// Returns the element at `index`. Returns `None` if the index is out of range or has another length than the shape.

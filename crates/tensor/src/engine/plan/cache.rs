@@ -17,7 +17,7 @@ struct Entry {
     roots: Vec<Index>,
     dtype: DType,
     /// Functions of numbers are computed when the plan is made. Their last bits depend on the instruction set.
-    set: InstructionSet,
+    instruction_set: InstructionSet,
     simplify: bool,
     plan: Rc<Plan>,
 }
@@ -31,16 +31,16 @@ thread_local! {
 /// cached plan for an equal expression with the same roots, type, instruction set and setting of simplification, returns that plan.
 /// Otherwise makes a plan, and caches it unless the expression is very large.
 pub fn plan_for(expression: &Expression, roots: &[Index], dtype: DType) -> Rc<Plan> {
-    let (set, simplify) = (instruction_set(), simplification());
-    let serves = |entry: &Entry| {
+    let (instruction_set, simplify) = (instruction_set(), simplification());
+    let matches = |entry: &Entry| {
         entry.roots == roots
-            && (entry.dtype, entry.set, entry.simplify) == (dtype, set, simplify)
-            && entry.expression.same(expression)
+            && (entry.dtype, entry.instruction_set, entry.simplify) == (dtype, instruction_set, simplify)
+            && entry.expression.is_equal_to(expression)
     };
     // `try_with` fails while the thread ends, for example if a destructor evaluates a tape. The plan is then not cached.
     let found = CACHE.try_with(|cache| {
         let cache = &mut *cache.borrow_mut();
-        let position = cache.iter().position(serves)?;
+        let position = cache.iter().position(matches)?;
         cache[..=position].rotate_right(1);
         Some(Rc::clone(&cache[0].plan))
     });
@@ -48,14 +48,14 @@ pub fn plan_for(expression: &Expression, roots: &[Index], dtype: DType) -> Rc<Pl
         let plan = Rc::new(planner::plan(expression, roots, dtype, simplify));
         if expression.len() <= MAX_PLANNED_NODES {
             let (expression, roots) = (expression.clone(), roots.to_vec());
-            keep(Entry { expression, roots, dtype, set, simplify, plan: Rc::clone(&plan) });
+            insert(Entry { expression, roots, dtype, instruction_set, simplify, plan: Rc::clone(&plan) });
         }
         plan
     })
 }
 
 /// Adds a plan to the cache, and then removes the least recently used plans until the cache is within its limits.
-fn keep(new: Entry) {
+fn insert(new: Entry) {
     let _ = CACHE.try_with(|cache| {
         let cache = &mut *cache.borrow_mut();
         cache.insert(0, new);

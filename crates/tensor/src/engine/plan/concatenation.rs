@@ -16,7 +16,7 @@ use crate::{Shape, View};
 
 /// Returns the operands' shapes and the dimension, if the step is a concatenation that is large enough to be planned. Otherwise returns
 /// `None`.
-fn concatenation(step: &Step) -> Option<(&[Shape], usize)> {
+fn planned_concatenation(step: &Step) -> Option<(&[Shape], usize)> {
     let Work::Cat { axis, shapes, .. } = &step.work else { return None };
     (numel(shapes) >= MIN_CONCATENATION).then_some((shapes, *axis))
 }
@@ -28,32 +28,33 @@ fn numel(shapes: &[Shape]) -> usize {
 
 /// Returns the dimension of `space` that corresponds to dimension `axis` of `shape`. `shape` may have additional dimensions of size 1 in
 /// front. Returns `None` if the shapes differ in any other way, or if `axis` is an additional dimension.
-fn same_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
+fn corresponding_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize> {
     let extra = shape.rank().checked_sub(space.rank())?;
     let is_same = shape[extra..] == space[..] && shape[..extra].iter().all(|&size| size == 1);
     if is_same { axis.checked_sub(extra) } else { None }
 }
 
-/// Removes each concatenation whose operands are all computed by one fused program, and for which [`joined`] returns an output. The program
-/// gets this output, which is the concatenated result. The program no longer writes the operands that no other step reads.
-pub(super) fn side_by_side(steps: &mut Vec<Step>, roots: &[(OperandRef, Shape)], buffers: u32) {
-    let mut readers = count_reads(steps, roots, buffers);
+/// Removes each concatenation whose operands are all computed by one fused program, and for which [`concatenated_output`] returns an
+/// output. The program gets this output, which is the concatenated result. The program no longer writes the operands that no other step
+/// reads.
+pub(super) fn fuse_concatenations(steps: &mut Vec<Step>, roots: &[(OperandRef, Shape)], buffer_count: u32) {
+    let mut readers = count_reads(steps, roots, buffer_count);
     // For each buffer, the position in `done` of the program that writes it.
-    let mut made: Vec<Option<usize>> = vec![None; buffers as usize];
+    let mut producers: Vec<Option<usize>> = vec![None; buffer_count as usize];
     let mut done: Vec<Step> = Vec::with_capacity(steps.len());
     for step in steps.drain(..) {
-        let producer = |source: &OperandRef| source.buffer().and_then(|buffer| made[buffer as usize]);
+        let producer = |source: &OperandRef| source.buffer().and_then(|buffer| producers[buffer as usize]);
         let first = step.reads.first().and_then(producer);
-        let place = first.filter(|_| step.reads.iter().all(|source| producer(source) == first));
-        if let (Some(place), Some((shapes, axis))) = (place, concatenation(&step))
-            && let Some(output) = joined(&done[place], &step, shapes, axis)
+        let producer_index = first.filter(|_| step.reads.iter().all(|source| producer(source) == first));
+        if let (Some(producer_index), Some((shapes, axis))) = (producer_index, planned_concatenation(&step))
+            && let Some(output) = concatenated_output(&done[producer_index], &step, shapes, axis)
         {
             step.reads.iter().filter_map(OperandRef::buffer).for_each(|buffer| readers[buffer as usize] -= 1);
-            write(&mut done[place], output, step.writes[0], &readers);
+            add_output(&mut done[producer_index], output, step.writes[0], &readers);
             continue;
         }
         if let Work::Fused(_) = step.work {
-            step.writes.iter().for_each(|&buffer| made[buffer as usize] = Some(done.len()));
+            step.writes.iter().for_each(|&buffer| producers[buffer as usize] = Some(done.len()));
         }
         done.push(step);
     }
@@ -63,11 +64,11 @@ pub(super) fn side_by_side(steps: &mut Vec<Step>, roots: &[(OperandRef, Shape)],
 /// Returns the operands of the concatenation `reader` as one output of the program of the step `writer`. Returns `None` if that program
 /// does not write each operand as a whole, if their shapes differ, or if their rows are too long. Also returns `None` if the operands are
 /// concatenated along their first dimension.
-fn joined(writer: &Step, reader: &Step, shapes: &[Shape], axis: usize) -> Option<Output> {
+fn concatenated_output(writer: &Step, reader: &Step, shapes: &[Shape], axis: usize) -> Option<Output> {
     let Work::Fused(bound) = &writer.work else { return None };
     let bound = bound.borrow();
     let space = bound.shape();
-    let axis = same_axis(space, &shapes[0], axis)?;
+    let axis = corresponding_axis(space, &shapes[0], axis)?;
     let row = Shape::from(&space[axis..]).numel();
     if shapes.iter().any(|shape| *shape != shapes[0]) || row == space.numel() || row > MAX_CONCATENATED_ROW {
         return None;
@@ -77,11 +78,11 @@ fn joined(writer: &Step, reader: &Step, shapes: &[Shape], axis: usize) -> Option
         if let Output::Whole(value) = bound.program().outputs()[position] { Some(value) } else { None }
     };
     let values: Option<Box<[u32]>> = reader.reads.iter().map(value).collect();
-    Some(Output::Joined(values?, axis))
+    Some(Output::Concatenated(values?, axis))
 }
 
 /// Adds `output`, which is written to `buffer`, to the program of a step. Removes the outputs of this program that are no longer read.
-fn write(step: &mut Step, output: Output, buffer: u32, readers: &[u32]) {
+fn add_output(step: &mut Step, output: Output, buffer: u32, readers: &[u32]) {
     let Work::Fused(bound) = &step.work else { return };
     let (program, space) = (bound.borrow().program().clone(), bound.borrow().shape().clone());
     let outputs = program.outputs().iter().cloned().zip(step.writes.iter().copied());
@@ -93,77 +94,81 @@ fn write(step: &mut Step, output: Output, buffer: u32, readers: &[u32]) {
 
 /// An operand of a concatenation: its buffer, and the number of its elements. The buffer is `None` if the operand cannot be written
 /// directly into the result and must be copied.
-type Part = (Option<u32>, usize);
+type ConcatOperand = (Option<u32>, usize);
 
 /// Plans the memory of concatenations along the first dimension. Plans a concatenation only if it is not small and at least half of its
 /// elements can be written directly into the result.
-pub(super) fn in_place(steps: &mut [Step], roots: &[(OperandRef, Shape)], buffers: u32) -> ConcatBuffers {
-    let origins = Origins::new(steps, roots, buffers);
-    let mut lists: Vec<(usize, Vec<Part>)> = Vec::new();
+pub(super) fn plan_in_place(steps: &mut [Step], roots: &[(OperandRef, Shape)], buffer_count: u32) -> ConcatBuffers {
+    let origins = Origins::new(steps, roots, buffer_count);
+    let mut planned: Vec<(usize, Vec<ConcatOperand>)> = Vec::new();
     for (number, step) in steps.iter().enumerate() {
-        let Some((shapes, axis)) = concatenation(step) else { continue };
-        let parts: Vec<Part> =
-            step.reads.iter().zip(shapes).map(|(read, shape)| origins.part(read, shape.numel())).collect();
+        let Some((shapes, axis)) = planned_concatenation(step) else { continue };
+        let parts: Vec<ConcatOperand> =
+            step.reads.iter().zip(shapes).map(|(read, shape)| origins.operand(read, shape.numel())).collect();
         let written: usize = parts.iter().filter(|(buffer, _)| buffer.is_some()).map(|&(_, count)| count).sum();
         let is_first = shapes.iter().all(|shape| shape[..axis].iter().all(|&size| size == 1));
         if is_first && 2 * written >= numel(shapes) {
-            lists.push((number, parts));
+            planned.push((number, parts));
         }
     }
     // Sorts the concatenations by the lowest index among the buffers of their operands. If two concatenations share operands, the memory of
     // the first one can then be extended at its end for the second one.
-    lists.sort_unstable_by_key(|(number, parts)| {
+    planned.sort_unstable_by_key(|(number, parts)| {
         (parts.iter().filter_map(|&(buffer, _)| buffer).min(), parts[0].0, *number)
     });
-    let mut found = ConcatBuffers::default();
-    for (number, parts) in lists {
-        if let (Some(offset), Work::Cat { in_place, .. }) = (found.add(&parts), &mut steps[number].work) {
+    let mut concat_buffers = ConcatBuffers::default();
+    for (number, parts) in planned {
+        if let (Some(offset), Work::Cat { in_place, .. }) = (concat_buffers.add(&parts), &mut steps[number].work) {
             *in_place = Some(offset);
         }
     }
-    found
+    concat_buffers
 }
 
 /// The origins of the elements of a plan's buffers. An origin is the fused program that writes the buffer, or the buffer whose elements a
 /// reshaped view reads. Buffers that other steps write have no origin.
 struct Origins {
     /// For each buffer that a fused program writes and that is no result of the plan, the number of its elements.
-    written: Vec<Option<usize>>,
+    fused_numels: Vec<Option<usize>>,
     /// For each buffer that is a reshaped view, the buffer that has the elements.
-    shown: Vec<Option<u32>>,
+    viewed_buffers: Vec<Option<u32>>,
 }
 
 impl Origins {
     /// Finds the origins of all buffers of `steps` except the buffers of roots (the results of the plan). If a root were a part of a
     /// concatenation's memory, it would keep the whole memory allocated.
-    fn new(steps: &[Step], roots: &[(OperandRef, Shape)], buffers: u32) -> Self {
-        let mut origins = Origins { written: vec![None; buffers as usize], shown: vec![None; buffers as usize] };
+    fn new(steps: &[Step], roots: &[(OperandRef, Shape)], buffer_count: u32) -> Self {
+        let mut origins = Origins {
+            fused_numels: vec![None; buffer_count as usize],
+            viewed_buffers: vec![None; buffer_count as usize],
+        };
         for step in steps {
             match (&step.work, &step.reads[..]) {
                 (Work::Fused(bound), _) => {
                     let bound = bound.borrow();
                     for (output, &buffer) in bound.program().outputs().iter().zip(&step.writes) {
                         let count = bound.program().shape_of(output, bound.shape()).numel();
-                        origins.written[buffer as usize] = Some(count);
+                        origins.fused_numels[buffer as usize] = Some(count);
                     }
                 }
                 (Work::View(View::Reshape(_), _), &[OperandRef::Buffer(of)]) => {
-                    origins.shown[step.writes[0] as usize] = Some(origins.shown[of as usize].unwrap_or(of));
+                    origins.viewed_buffers[step.writes[0] as usize] =
+                        Some(origins.viewed_buffers[of as usize].unwrap_or(of));
                 }
                 _ => {}
             }
         }
         for root in roots.iter().filter_map(|(source, _)| source.buffer()) {
-            let root = origins.shown[root as usize].unwrap_or(root);
-            origins.written[root as usize] = None;
+            let root = origins.viewed_buffers[root as usize].unwrap_or(root);
+            origins.fused_numels[root as usize] = None;
         }
         origins
     }
 
     /// Returns the part of a concatenation that the operand `source` fills. The operand has `count` elements.
-    fn part(&self, source: &OperandRef, count: usize) -> Part {
-        let origin = source.buffer().map(|buffer| self.shown[buffer as usize].unwrap_or(buffer));
-        (origin.filter(|&origin| self.written[origin as usize] == Some(count)), count)
+    fn operand(&self, source: &OperandRef, count: usize) -> ConcatOperand {
+        let origin = source.buffer().map(|buffer| self.viewed_buffers[buffer as usize].unwrap_or(buffer));
+        (origin.filter(|&origin| self.fused_numels[origin as usize] == Some(count)), count)
     }
 }
 
@@ -171,11 +176,11 @@ impl ConcatBuffers {
     /// Finds offsets for parts that are adjacent in a concatenation: in a new buffer, or in an existing buffer that can grow at its end.
     /// Returns the offset of the first part. Returns `None` if a part already has another offset or occurs twice. Also returns `None` if a
     /// part would have to lie before or over the parts of an existing buffer.
-    fn add(&mut self, parts: &[Part]) -> Option<Offset> {
+    fn add(&mut self, parts: &[ConcatOperand]) -> Option<Offset> {
         let known =
             |buffer: Option<u32>| buffer.and_then(|buffer| self.offsets.get(&buffer).map(|&(offset, _)| offset));
         let mut total = 0;
-        let start = |&(_, count): &Part| {
+        let start = |&(_, count): &ConcatOperand| {
             total += count;
             total - count
         };

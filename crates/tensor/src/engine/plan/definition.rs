@@ -29,9 +29,9 @@ pub(super) enum Definition {
     /// size 1, and the operand.
     View(u32, ShapeId, Id),
     /// The adjoint of a view. The fields are the view's index in `Values::views`, the operand, and the shape of the result.
-    Embed(u32, Shaped, ShapeId),
+    Embed(u32, ShapedValue, ShapeId),
     /// The matrix product of two operands.
-    Product(Shaped, Shaped),
+    Product(ShapedValue, ShapedValue),
     /// A concatenation, by its index in `Values::concatenations`.
     Cat(u32),
     /// An operation that the host (the tape or an eager operation) runs itself, outside of the compiled programs. The field is the
@@ -40,13 +40,13 @@ pub(super) enum Definition {
 }
 
 /// An operand with its full shape, including leading dimensions of size 1.
-pub(super) type Shaped = (Id, ShapeId);
+pub(super) type ShapedValue = (Id, ShapeId);
 
 /// A concatenation of operands along a dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Concatenation {
     pub(super) axis: usize,
-    pub(super) parts: Vec<Shaped>,
+    pub(super) parts: Vec<ShapedValue>,
 }
 
 impl Definition {
@@ -55,26 +55,26 @@ impl Definition {
     pub(super) fn operands(&self) -> SmallVec<[Id; 3]> {
         let mut operands = SmallVec::new();
         let mut copy = *self;
-        copy.map(|id| {
+        copy.replace_operands(|id| {
             operands.push(id);
             id
         });
         operands
     }
 
-    /// Replaces each operand `id` by `of(id)`. Leaves [`Definition::Node`] and [`Definition::Cat`] unchanged, because they do not contain
-    /// their operands.
-    pub(super) fn map(&mut self, mut of: impl FnMut(Id) -> Id) {
+    /// Replaces each operand `id` by `replacement(id)`. Leaves [`Definition::Node`] and [`Definition::Cat`] unchanged, because they do not
+    /// contain their operands.
+    pub(super) fn replace_operands(&mut self, mut replacement: impl FnMut(Id) -> Id) {
         match self {
             Definition::Known(_) | Definition::Number(_) | Definition::Cat(_) | Definition::Node(_) => {}
             Definition::Unary(_, x)
             | Definition::Reduce(_, x, _)
             | Definition::View(_, _, x)
-            | Definition::Embed(_, (x, _), _) => *x = of(*x),
+            | Definition::Embed(_, (x, _), _) => *x = replacement(*x),
             Definition::Binary(_, x, y) | Definition::Compare(_, x, y) | Definition::Product((x, _), (y, _)) => {
-                (*x, *y) = (of(*x), of(*y));
+                (*x, *y) = (replacement(*x), replacement(*y));
             }
-            Definition::Select(mask, x, y) => (*mask, *x, *y) = (of(*mask), of(*x), of(*y)),
+            Definition::Select(mask, x, y) => (*mask, *x, *y) = (replacement(*mask), replacement(*x), replacement(*y)),
         }
     }
 

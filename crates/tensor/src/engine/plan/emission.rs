@@ -39,28 +39,28 @@ pub struct Plan {
 impl Placements<'_> {
     /// Returns the plan with its steps in order. `stored` marks the values that must be in memory: the values of `roots`, and each value
     /// that a step other than its own kernel (fused program) reads from memory.
-    pub(super) fn steps(self, roots: &[Index], stored: &[bool]) -> Plan {
-        let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.singles.len() + self.kernels.len());
-        order.extend(self.singles.iter().map(|&(level, id)| (level, false, id)));
+    pub(super) fn into_plan(self, roots: &[Index], stored: &[bool]) -> Plan {
+        let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.separate_steps.len() + self.kernels.len());
+        order.extend(self.separate_steps.iter().map(|&(level, id)| (level, false, id)));
         order.extend(self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.level, true, number as u32)));
         order.sort_unstable();
         let copied_transposes = self.copied_transposes();
-        let mut buffers = BufferNumbers { of: vec![u32::MAX; self.values.list.len()], count: 0 };
+        let mut buffers = BufferIndices { of_values: vec![u32::MAX; self.values.list.len()], count: 0 };
         let mut steps = Vec::with_capacity(order.len());
         for (_, fused, number) in order {
             match fused {
-                true => steps.extend(self.fused(number, stored, &mut buffers)),
-                false => steps.push(self.single(number, copied_transposes.contains(&number), &mut buffers)),
+                true => steps.extend(self.fused_step(number, stored, &mut buffers)),
+                false => steps.push(self.separate_step(number, copied_transposes.contains(&number), &mut buffers)),
             }
         }
         let roots: Vec<_> = roots
             .iter()
-            .map(|&root| (self.source(self.values.of(root), &buffers), self.expression.shape(root).clone()))
+            .map(|&root| (self.operand_ref(self.values.value_of(root), &buffers), self.expression.shape(root).clone()))
             .collect();
-        let mut steps = products::accumulate(steps, &roots, buffers.count);
-        concatenation::side_by_side(&mut steps, &roots, buffers.count);
-        let concat_buffers = concatenation::in_place(&mut steps, &roots, buffers.count);
-        drops(&mut steps, &roots, buffers.count);
+        let mut steps = products::fuse_additions(steps, &roots, buffers.count);
+        concatenation::fuse_concatenations(&mut steps, &roots, buffers.count);
+        let concat_buffers = concatenation::plan_in_place(&mut steps, &roots, buffers.count);
+        set_drops(&mut steps, &roots, buffers.count);
         let mut is_root = vec![false; buffers.count as usize];
         roots.iter().filter_map(|(source, _)| source.buffer()).for_each(|buffer| is_root[buffer as usize] = true);
         let regions = regions::find(&steps, &concat_buffers, &is_root);
@@ -75,11 +75,11 @@ impl Placements<'_> {
     }
 
     /// Returns the source from which a step reads a value.
-    fn source(&self, id: Id, buffers: &BufferNumbers) -> OperandRef {
+    fn operand_ref(&self, id: Id, buffers: &BufferIndices) -> OperandRef {
         match (self.values.list[id as usize].definition, self.values.as_number(id)) {
             (Definition::Known(node), _) => OperandRef::Known(node),
             (_, Some(number)) => OperandRef::Number(number),
-            _ => OperandRef::Buffer(buffers.of[id as usize]),
+            _ => OperandRef::Buffer(buffers.of_values[id as usize]),
         }
     }
 
@@ -87,7 +87,7 @@ impl Placements<'_> {
     /// steps read it, each as the right operand of a product with few rows. Otherwise each product would rearrange the matrix itself.
     fn copied_transposes(&self) -> Vec<Id> {
         let mut readers: FxHashMap<Id, (usize, bool)> = FxHashMap::default();
-        for &(_, id) in &self.singles {
+        for &(_, id) in &self.separate_steps {
             for (position, read) in self.reads(id).into_iter().enumerate() {
                 let rows = match self.values.list[id as usize].definition {
                     Definition::Product((_, left), _) if position == 1 => {
@@ -110,9 +110,9 @@ impl Placements<'_> {
 
     /// Returns the step of a value that no kernel (fused program) computes. If `copied_transposes` is true, the step of a view copies the
     /// elements in row-major order.
-    fn single(&self, id: Id, copied_transposes: bool, buffers: &mut BufferNumbers) -> Step {
+    fn separate_step(&self, id: Id, copied_transposes: bool, buffers: &mut BufferIndices) -> Step {
         let value = self.values.list[id as usize];
-        let reads = self.reads(id).iter().map(|&read| self.source(read, buffers)).collect();
+        let reads = self.reads(id).iter().map(|&read| self.operand_ref(read, buffers)).collect();
         let work = match value.definition {
             Definition::Reduce(op, x, axes) => Work::Reduce(op, axes, self.values.shape(x).clone()),
             Definition::View(view, from, x) => {
@@ -155,7 +155,7 @@ impl Placements<'_> {
 
     /// Returns the members (values) of a kernel (a fused program) that are needed for its outputs. The kernel does not compute its other
     /// members. If another kernel reads one of those, that kernel computes the member again.
-    fn used(&self, number: u32, stored: &[bool]) -> Vec<Id> {
+    fn used_members(&self, number: u32, stored: &[bool]) -> Vec<Id> {
         let members = &self.kernels[number as usize].members;
         let mut used = vec![false; members.len()];
         for position in (0..members.len()).rev() {
@@ -174,22 +174,22 @@ impl Placements<'_> {
     }
 
     /// Returns the instruction that computes a value. `at` returns the index of the operand's value in the program.
-    fn instruction(&self, id: Id, at: impl Fn(Id) -> u32) -> Instruction {
+    fn instruction(&self, id: Id, index_of: impl Fn(Id) -> u32) -> Instruction {
         match self.values.list[id as usize].definition {
-            Definition::Unary(op, x) => Instruction::Unary(op, at(x)),
-            Definition::Binary(op, x, y) => Instruction::Binary(op, at(x), at(y)),
-            Definition::Compare(op, x, y) => Instruction::Compare(op, at(x), at(y)),
-            Definition::Select(mask, x, y) => Instruction::Select(at(mask), at(x), at(y)),
-            Definition::Reduce(op, x, _) => Instruction::Reduce(op, at(x)),
+            Definition::Unary(op, x) => Instruction::Unary(op, index_of(x)),
+            Definition::Binary(op, x, y) => Instruction::Binary(op, index_of(x), index_of(y)),
+            Definition::Compare(op, x, y) => Instruction::Compare(op, index_of(x), index_of(y)),
+            Definition::Select(mask, x, y) => Instruction::Select(index_of(mask), index_of(x), index_of(y)),
+            Definition::Reduce(op, x, _) => Instruction::Reduce(op, index_of(x)),
             definition => unreachable!("{definition:?} is a step of its own"),
         }
     }
 
-    /// Returns the step of the kernel (fused program) with index `number`. Returns `None` if no step reads its values from memory, because other
-    /// kernels compute these values themselves.
-    fn fused(&self, number: u32, stored: &[bool], buffers: &mut BufferNumbers) -> Option<Step> {
+    /// Returns the step of the kernel (fused program) with index `number`. Returns `None` if no step reads its values from memory, because
+    /// other kernels compute these values themselves.
+    fn fused_step(&self, number: u32, stored: &[bool], buffers: &mut BufferIndices) -> Option<Step> {
         let kernel = &self.kernels[number as usize];
-        let members = self.used(number, stored);
+        let members = self.used_members(number, stored);
         let is_instruction = |&id: &Id| !matches!(self.placements[id as usize], Placement::Reduced(_));
         let mut numbers: FxHashMap<Id, u32> = FxHashMap::with_capacity_and_hasher(2 * members.len(), FxBuildHasher);
         // The operands that no instruction computes are the program's inputs. The instructions are numbered after the inputs.
@@ -201,7 +201,7 @@ impl Placements<'_> {
         for &member in &members {
             for operand in self.reads(member) {
                 numbers.entry(operand).or_insert_with(|| {
-                    reads.push(self.source(operand, buffers));
+                    reads.push(self.operand_ref(operand, buffers));
                     (reads.len() - 1) as u32
                 });
             }
@@ -210,19 +210,19 @@ impl Placements<'_> {
         for (position, id) in instructions.iter().enumerate() {
             numbers.insert(*id, inputs + position as u32);
         }
-        let at = |id: Id| numbers[&id];
-        let code = instructions.iter().map(|&id| self.instruction(id, at)).collect();
+        let index_of = |id: Id| numbers[&id];
+        let instruction_list = instructions.iter().map(|&id| self.instruction(id, index_of)).collect();
         let mut outputs = Vec::new();
         let mut writes = SmallVec::new();
         for &id in &members {
             let output = match (self.placements[id as usize], self.values.list[id as usize].definition) {
-                (Placement::Reduced(_), Definition::Reduce(op, x, axes)) => Output::Reduced(op, at(x), axes),
+                (Placement::Reduced(_), Definition::Reduce(op, x, axes)) => Output::Reduced(op, index_of(x), axes),
                 (home, _) if !stored[id as usize] || self.home_kernel(id) != Some(number) => {
                     debug_assert!(home != Placement::Dead);
                     continue;
                 }
-                (Placement::PerRow(_), _) => Output::PerRow(at(id)),
-                _ => Output::Whole(at(id)),
+                (Placement::PerRow(_), _) => Output::PerRow(index_of(id)),
+                _ => Output::Whole(index_of(id)),
             };
             outputs.push(output);
             writes.push(buffers.add(id));
@@ -231,7 +231,7 @@ impl Placements<'_> {
             return None;
         }
         let node = members.last().map_or(0, |&id| self.values.list[id as usize].node);
-        let program = Program::new(inputs, code, outputs, kernel.row.map(|(first, _)| first));
+        let program = Program::new(inputs, instruction_list, outputs, kernel.row.map(|(first, _)| first));
         let space = self.values.shapes[kernel.space].clone();
         let work = Work::Fused(RefCell::new(BoundProgram::new(program, space)));
         Some(Step { work, reads, writes, drops: SmallVec::new(), node })
@@ -239,14 +239,14 @@ impl Placements<'_> {
 }
 
 /// For each value, the index of the buffer that stores the value, or `u32::MAX` if the value is not stored.
-struct BufferNumbers {
-    of: Vec<u32>,
+struct BufferIndices {
+    of_values: Vec<u32>,
     count: u32,
 }
 
-impl BufferNumbers {
+impl BufferIndices {
     fn add(&mut self, id: Id) -> u32 {
-        self.of[id as usize] = self.count;
+        self.of_values[id as usize] = self.count;
         self.count += 1;
         self.count - 1
     }
@@ -254,7 +254,7 @@ impl BufferNumbers {
 
 /// Adds to each step the list of the buffers that this step is the last one to use. The buffers of roots, the results of the plan, are in
 /// no list.
-fn drops(steps: &mut [Step], roots: &[(OperandRef, Shape)], count: u32) {
+fn set_drops(steps: &mut [Step], roots: &[(OperandRef, Shape)], count: u32) {
     let mut done = vec![false; count as usize];
     roots.iter().filter_map(|(source, _)| source.buffer()).for_each(|buffer| done[buffer as usize] = true);
     for step in steps.iter_mut().rev() {

@@ -169,8 +169,8 @@ impl Expression {
     }
 
     /// Returns a copy of the elements of all lists from `start` on.
-    pub fn part(&self, start: Extent) -> Part {
-        Part {
+    pub fn tail(&self, start: Extent) -> ExpressionTail {
+        ExpressionTail {
             start,
             nodes: self.nodes[start.nodes..].to_vec(),
             inputs: self.inputs[start.inputs..].to_vec(),
@@ -180,32 +180,32 @@ impl Expression {
         }
     }
 
-    /// Returns true if the lists have the same elements as `part` from `from` to `to`. The marks of nodes with [expanded
+    /// Returns true if the lists have the same elements as `tail` from `from` to `to`. The marks of nodes with [expanded
     /// data](Self::set_unexpanded) are not compared.
-    pub fn has(&self, part: &Part, from: Extent, to: Extent) -> bool {
-        fn same<V>(own: &[V], part: &[V], start: usize, range: Range<usize>, equal: impl Fn(&V, &V) -> bool) -> bool {
-            let theirs = part.get(range.start.wrapping_sub(start)..range.end.wrapping_sub(start));
+    pub fn contains(&self, tail: &ExpressionTail, from: Extent, to: Extent) -> bool {
+        fn same<V>(own: &[V], tail: &[V], start: usize, range: Range<usize>, equal: impl Fn(&V, &V) -> bool) -> bool {
+            let theirs = tail.get(range.start.wrapping_sub(start)..range.end.wrapping_sub(start));
             let (Some(own), Some(theirs)) = (own.get(range), theirs) else { return false };
             own.iter().zip(theirs).all(|(x, y)| equal(x, y))
         }
-        let start = part.start;
-        same(&self.shapes, &part.shapes, start.shapes, from.shapes..to.shapes, Shape::eq)
-            && same(&self.numbers, &part.numbers, start.numbers, from.numbers..to.numbers, same_bits)
-            && same(&self.views, &part.views, start.views, from.views..to.views, View::eq)
-            && same(&self.inputs, &part.inputs, start.inputs, from.inputs..to.inputs, Index::eq)
-            && same(&self.nodes, &part.nodes, start.nodes, from.nodes..to.nodes, Node::eq)
+        let start = tail.start;
+        same(&self.shapes, &tail.shapes, start.shapes, from.shapes..to.shapes, Shape::eq)
+            && same(&self.numbers, &tail.numbers, start.numbers, from.numbers..to.numbers, same_bits)
+            && same(&self.views, &tail.views, start.views, from.views..to.views, View::eq)
+            && same(&self.inputs, &tail.inputs, start.inputs, from.inputs..to.inputs, Index::eq)
+            && same(&self.nodes, &tail.nodes, start.nodes, from.nodes..to.nodes, Node::eq)
     }
 
-    /// Appends the elements of `part` from `from` to `to`. The lists of this expression end at `from`, and are equal up to this end to the
+    /// Appends the elements of `tail` from `from` to `to`. The lists of this expression end at `from`, and are equal up to this end to the
     /// lists of the expression from which the part was copied.
-    pub fn append(&mut self, part: &Part, from: Extent, to: Extent) {
+    pub fn append(&mut self, tail: &ExpressionTail, from: Extent, to: Extent) {
         debug_assert_eq!(self.extent(), from);
-        let start = part.start;
-        self.nodes.extend_from_slice(&part.nodes[from.nodes - start.nodes..to.nodes - start.nodes]);
-        self.inputs.extend_from_slice(&part.inputs[from.inputs - start.inputs..to.inputs - start.inputs]);
-        self.views.extend_from_slice(&part.views[from.views - start.views..to.views - start.views]);
-        self.numbers.extend_from_slice(&part.numbers[from.numbers - start.numbers..to.numbers - start.numbers]);
-        for shape in &part.shapes[from.shapes - start.shapes..to.shapes - start.shapes] {
+        let start = tail.start;
+        self.nodes.extend_from_slice(&tail.nodes[from.nodes - start.nodes..to.nodes - start.nodes]);
+        self.inputs.extend_from_slice(&tail.inputs[from.inputs - start.inputs..to.inputs - start.inputs]);
+        self.views.extend_from_slice(&tail.views[from.views - start.views..to.views - start.views]);
+        self.numbers.extend_from_slice(&tail.numbers[from.numbers - start.numbers..to.numbers - start.numbers]);
+        for shape in &tail.shapes[from.shapes - start.shapes..to.shapes - start.shapes] {
             self.intern(shape);
         }
     }
@@ -386,8 +386,8 @@ impl Expression {
         self.push(op, [start, inputs.len() as u32, sameness as u32], shape)
     }
 
-    /// Notes that the host stores the data of a node before its expansion: with the shape `before`, which has size 1 along each expanded dimension.
-    /// The node is a leaf, or its value is already known.
+    /// Notes that the host stores the data of a node before its expansion: with the shape `before`, which has size 1 along each expanded
+    /// dimension. The node is a leaf, or its value is already known.
     pub fn set_unexpanded(&mut self, index: Index, before: &Shape) {
         let before = self.intern(before);
         self.unexpanded.insert(index, before);
@@ -414,7 +414,7 @@ impl Expression {
 
     /// Returns the inputs from which a node's value is computed. If the node's result equals its first input, returns only the first input.
     #[inline]
-    pub(super) fn read(&self, index: Index) -> &[Index] {
+    pub(super) fn value_inputs(&self, index: Index) -> &[Index] {
         let operands = self.operands(index);
         if self.sameness(index) == Sameness::Alias { &operands[..1] } else { operands }
     }
@@ -428,10 +428,10 @@ impl Expression {
         }
     }
 
-    /// Returns true if both expressions have the same nodes, shapes, views and numbers, and if [expanded data](Self::set_unexpanded) is marked
-    /// at the same nodes. The nodes are compared last. Expressions that the same code records often differ only in a shape, a number or a
-    /// view, and these lists are short.
-    pub(super) fn same(&self, other: &Self) -> bool {
+    /// Returns true if both expressions have the same nodes, shapes, views and numbers, and if [expanded data](Self::set_unexpanded) is
+    /// marked at the same nodes. The nodes are compared last. Expressions that the same code records often differ only in a shape, a number
+    /// or a view, and these lists are short.
+    pub(super) fn is_equal_to(&self, other: &Self) -> bool {
         let end = self.extent();
         let is_known =
             || self.identity == other.identity && self.identity.is_some_and(|identity| identity.extent == end);
@@ -453,7 +453,7 @@ fn same_bits(x: &f64, y: &f64) -> bool {
 
 /// A copy of the last elements of an expression's lists.
 #[derive(Debug)]
-pub struct Part {
+pub struct ExpressionTail {
     /// The index of the first copied element of each list.
     start: Extent,
     nodes: Vec<Node>,
@@ -463,7 +463,7 @@ pub struct Part {
     numbers: Vec<f64>,
 }
 
-impl Part {
+impl ExpressionTail {
     /// Returns the number of nodes.
     pub fn nodes(&self) -> usize {
         self.nodes.len()
@@ -514,13 +514,13 @@ mod tests {
         for count in [0, 1, MAX_SCANNED, 2 * MAX_SCANNED] {
             let mut copy = leaves(count);
             let (start, middle) = (copy.extent(), leaves(count + 1).extent());
-            let part = whole.part(start);
-            assert_eq!(part.end(), whole.extent());
-            assert!(copy.has(&part, start, start) && !copy.has(&part, start, middle));
-            copy.append(&part, start, middle);
-            assert!(copy.has(&part, start, middle) && !copy.same(&whole));
-            copy.append(&part, middle, part.end());
-            assert!(copy.same(&whole));
+            let tail = whole.tail(start);
+            assert_eq!(tail.end(), whole.extent());
+            assert!(copy.contains(&tail, start, start) && !copy.contains(&tail, start, middle));
+            copy.append(&tail, start, middle);
+            assert!(copy.contains(&tail, start, middle) && !copy.is_equal_to(&whole));
+            copy.append(&tail, middle, tail.end());
+            assert!(copy.is_equal_to(&whole));
             // The copy has the shapes of the copied part, so `intern` adds none.
             let end = copy.extent();
             assert_eq!(copy.intern(&Shape::from([2, 3 * MAX_SCANNED - 1])), end.shapes as u32 - 1);
@@ -533,9 +533,9 @@ mod tests {
         for count in [0, 1, MAX_SCANNED] {
             let (mut shortened, expected) = (leaves(3 * MAX_SCANNED), leaves(count));
             shortened.truncate(expected.extent());
-            assert!(shortened.same(&expected), "{count}");
+            assert!(shortened.is_equal_to(&expected), "{count}");
             append(&mut shortened, count..2 * MAX_SCANNED);
-            assert!(shortened.same(&leaves(2 * MAX_SCANNED)), "{count}");
+            assert!(shortened.is_equal_to(&leaves(2 * MAX_SCANNED)), "{count}");
         }
     }
 
@@ -544,11 +544,11 @@ mod tests {
         let mut first = leaves(2);
         let identity = first.identify();
         let mut second = leaves(2);
-        assert!(first.same(&second) && second.identity().is_none());
+        assert!(first.is_equal_to(&second) && second.identity().is_none());
         second.share_identity(Some(identity));
-        assert!(first.same(&second));
+        assert!(first.is_equal_to(&second));
         append(&mut first, 2..3);
         append(&mut second, 3..4);
-        assert!(!first.same(&second));
+        assert!(!first.is_equal_to(&second));
     }
 }

@@ -14,7 +14,7 @@ use crate::{Axes, Binary, DType, Float, Reduction, Shape, Unary, View};
 
 impl Values {
     /// Returns an existing value that equals `definition` by an identity (such as x · 1 = x), if there is one.
-    pub(super) fn trivial(&self, definition: Definition) -> Option<Id> {
+    pub(super) fn find_identity(&self, definition: Definition) -> Option<Id> {
         let is = |id: Id, number: f64| self.as_number(id).is_some_and(|value| value == number);
         match definition {
             Definition::Binary(Binary::Mul, x, y) if is(y, 1.0) => Some(x),
@@ -32,15 +32,15 @@ impl Values {
 
     /// Returns the result of `definition` if it is a unary or binary function whose operands are all numbers. Returns `None` for other
     /// definitions, for example comparisons.
-    pub(super) fn folded(&self, definition: Definition) -> Option<f64> {
+    pub(super) fn fold_constants(&self, definition: Definition) -> Option<f64> {
         match self.dtype {
-            DType::F32 => self.folded_as::<f32>(definition),
-            _ => self.folded_as::<f64>(definition),
+            DType::F32 => self.fold_constants_as::<f32>(definition),
+            _ => self.fold_constants_as::<f64>(definition),
         }
     }
 
-    /// Does the same as [`folded`](Self::folded), in arithmetic of the type `T`.
-    fn folded_as<T: Float>(&self, definition: Definition) -> Option<f64> {
+    /// Does the same as [`fold_constants`](Self::fold_constants), in arithmetic of the type `T`.
+    fn fold_constants_as<T: Float>(&self, definition: Definition) -> Option<f64> {
         let splat = |id: Id| self.as_number(id).map(|number| Operand::Splat(T::from_f64(number)));
         let mut result = [T::ZERO];
         match definition {

@@ -45,9 +45,9 @@ mod values;
 
 pub use cache::plan_for;
 pub use emission::Plan;
-pub use expression::{ByNode, Expression, Extent, Identity, Index, Inputs, Node, Op, Part, Sameness};
+pub use expression::{ByNode, Expression, ExpressionTail, Extent, Identity, Index, Inputs, Node, Op, Sameness};
 pub use planner::plan;
-pub(crate) use regions::Place;
+pub(crate) use regions::Location;
 pub use regions::Region;
 pub use simplification::{set_simplification, simplification};
 pub use steps::{ConcatBuffers, Offset, OperandRef, Step, Work};

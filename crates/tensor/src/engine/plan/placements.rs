@@ -23,7 +23,7 @@ pub(super) enum Placement {
     /// The value exists before the plan runs: it is data or a number.
     Source,
     /// A separate step computes the value.
-    Single,
+    SeparateStep,
     /// The kernel (fused program) with this index computes the value over the whole shape.
     Whole(u32),
     /// The kernel (fused program) with this index computes the value, which has one element for each row.
@@ -50,12 +50,12 @@ pub(super) struct Placements<'a> {
     pub(super) values: &'a Values,
     pub(super) placements: Vec<Placement>,
     /// For each value, the length of the longest chain of kernels (fused programs) that must finish before the value is complete in memory.
-    ready: Vec<u32>,
+    ready_levels: Vec<u32>,
     pub(super) kernels: Vec<Kernel>,
-    by_place: FxHashMap<(u32, ShapeId), u32>,
+    kernel_indices: FxHashMap<(u32, ShapeId), u32>,
     /// For each value that a separate step computes: its level, and the value's index. The level is the length of the longest chain of
     /// kernels (fused programs) that must finish before the step can run.
-    pub(super) singles: Vec<(u32, Id)>,
+    pub(super) separate_steps: Vec<(u32, Id)>,
 }
 
 impl<'a> Placements<'a> {
@@ -65,10 +65,10 @@ impl<'a> Placements<'a> {
             expression,
             values,
             placements: vec![Placement::Dead; values.list.len()],
-            ready: vec![0; values.list.len()],
+            ready_levels: vec![0; values.list.len()],
             kernels: Vec::new(),
-            by_place: FxHashMap::default(),
-            singles: Vec::new(),
+            kernel_indices: FxHashMap::default(),
+            separate_steps: Vec::new(),
         };
         for id in (0..values.list.len() as Id).filter(|&id| live[id as usize]) {
             placements.place(id);
@@ -85,7 +85,7 @@ impl<'a> Placements<'a> {
     pub(super) fn home_kernel(&self, id: Id) -> Option<u32> {
         match self.placements[id as usize] {
             Placement::Whole(kernel) | Placement::PerRow(kernel) | Placement::Reduced(kernel) => Some(kernel),
-            Placement::Source | Placement::Single | Placement::Dead => None,
+            Placement::Source | Placement::SeparateStep | Placement::Dead => None,
         }
     }
 
@@ -105,25 +105,25 @@ impl<'a> Placements<'a> {
     fn level(&self, operands: &[Id], space: ShapeId) -> u32 {
         let needs = |&operand: &Id| match self.kernel_over(operand, space) {
             Some(kernel) => self.kernels[kernel as usize].level,
-            None => self.ready[operand as usize],
+            None => self.ready_levels[operand as usize],
         };
         operands.iter().map(needs).max().unwrap_or(0)
     }
 
     /// Returns the kernel (fused program) over the shape `space` that runs after a chain of `level` other kernels. Adds this kernel if it
     /// does not exist.
-    fn kernel(&mut self, level: u32, space: ShapeId) -> u32 {
-        *self.by_place.entry((level, space)).or_insert_with(|| {
+    fn get_or_add_kernel(&mut self, level: u32, space: ShapeId) -> u32 {
+        *self.kernel_indices.entry((level, space)).or_insert_with(|| {
             self.kernels.push(Kernel { level, space, row: None, members: Vec::new() });
             (self.kernels.len() - 1) as u32
         })
     }
 
     /// Adds a value to the members of a kernel (fused program), and records the given placement of the value.
-    fn join(&mut self, id: Id, kernel: u32, placement: Placement) {
-        let joined = &mut self.kernels[kernel as usize];
-        joined.members.push(id);
-        self.ready[id as usize] = joined.level + 1;
+    fn add_to_kernel(&mut self, id: Id, kernel: u32, placement: Placement) {
+        let joined_kernel = &mut self.kernels[kernel as usize];
+        joined_kernel.members.push(id);
+        self.ready_levels[id as usize] = joined_kernel.level + 1;
         self.placements[id as usize] = placement;
     }
 
@@ -136,7 +136,7 @@ impl<'a> Placements<'a> {
             | Definition::View(..)
             | Definition::Embed(..)
             | Definition::Product(..)
-            | Definition::Cat(_) => self.alone(id),
+            | Definition::Cat(_) => self.place_as_step(id),
             Definition::Reduce(_, x, axes) => self.place_reduction(id, x, axes),
             definition => {
                 let operands = definition.operands();
@@ -149,25 +149,25 @@ impl<'a> Placements<'a> {
                         let fits = row.is_some_and(|(_, shape)| shape == value.shape);
                         let others = |&other: &Id| {
                             self.placements[other as usize] == Placement::PerRow(kernel)
-                                || self.ready[other as usize] <= own
+                                || self.ready_levels[other as usize] <= own
                         };
                         if fits && space != value.shape && own < level && operands.iter().all(others) {
-                            return self.join(id, kernel, Placement::PerRow(kernel));
+                            return self.add_to_kernel(id, kernel, Placement::PerRow(kernel));
                         }
                     }
                 }
-                let kernel = self.kernel(level, value.shape);
-                self.join(id, kernel, Placement::Whole(kernel));
+                let kernel = self.get_or_add_kernel(level, value.shape);
+                self.add_to_kernel(id, kernel, Placement::Whole(kernel));
             }
         }
     }
 
     /// Places a value as a separate step.
-    fn alone(&mut self, id: Id) {
-        let level = self.reads(id).iter().map(|&input| self.ready[input as usize]).max().unwrap_or(0);
-        self.ready[id as usize] = level;
-        self.placements[id as usize] = Placement::Single;
-        self.singles.push((level, id));
+    fn place_as_step(&mut self, id: Id) {
+        let level = self.reads(id).iter().map(|&input| self.ready_levels[input as usize]).max().unwrap_or(0);
+        self.ready_levels[id as usize] = level;
+        self.placements[id as usize] = Placement::SeparateStep;
+        self.separate_steps.push((level, id));
     }
 
     /// Places a reduction. A reduction of whole rows becomes an instruction of a kernel (fused program) if this is fast and the kernel
@@ -178,40 +178,40 @@ impl<'a> Placements<'a> {
         let (rank, total) = (sizes.len(), sizes.numel());
         let kept = self.values.shape(id).numel();
         let level = self.level(&[x], space);
-        // `rows` is true if the reduced dimensions are the last ones, so that the reduction covers whole rows.
+        // `covers_rows` is true if the reduced dimensions are the last ones, so that the reduction covers whole rows.
         let first = axes.trailing_zeros() as usize;
-        let rows = (axes >> first) + 1 == 1 << (rank - first);
+        let covers_rows = (axes >> first) + 1 == 1 << (rank - first);
         let length: usize = sizes[first..].iter().product();
-        let longest = if first == 0 { limits::MAX_WHOLE } else { limits::MAX_ROW };
+        let longest = if first == 0 { limits::MAX_SINGLE_ROW } else { limits::MAX_ROW };
         let worth =
             length >= limits::MIN_ROW || total / length.max(1) <= limits::FEW_ROWS || self.is_computed_from_smaller(x);
-        if rows && total > 0 && length <= longest && worth {
-            let kernel = self.kernel(level, space);
+        if covers_rows && total > 0 && length <= longest && worth {
+            let kernel = self.get_or_add_kernel(level, space);
             let shape = self.values.list[id as usize].shape;
             let row = self.kernels[kernel as usize].row.get_or_insert((first, shape));
             if *row == (first, shape) {
-                return self.join(id, kernel, Placement::PerRow(kernel));
+                return self.add_to_kernel(id, kernel, Placement::PerRow(kernel));
             }
         }
         // Each task of a kernel (fused program) has its own copy of all totals (results of the reduction). Many totals would take much
         // memory, so the reduction becomes a separate step then.
-        if kept.saturating_mul(limits::ELEMENTS_PER_TOTAL) <= total || total <= limits::MAX_ROW {
-            let kernel = self.kernel(level, space);
-            return self.join(id, kernel, Placement::Reduced(kernel));
+        if kept.saturating_mul(limits::MIN_TERMS_PER_TOTAL) <= total || total <= limits::MAX_ROW {
+            let kernel = self.get_or_add_kernel(level, space);
+            return self.add_to_kernel(id, kernel, Placement::Reduced(kernel));
         }
-        self.alone(id);
+        self.place_as_step(id);
     }
 
-    /// Returns true if a value is computed only from expanded operands, which have fewer elements than the value. A reduction of the value's
-    /// rows then becomes an instruction of a kernel even if the rows are short. Returns false if the computation has too many values to
-    /// search.
+    /// Returns true if a value is computed only from expanded operands, which have fewer elements than the value. A reduction of the
+    /// value's rows then becomes an instruction of a kernel even if the rows are short. Returns false if the computation has too many
+    /// values to search.
     fn is_computed_from_smaller(&self, id: Id) -> bool {
         let mut open: SmallVec<[Id; 8]> = SmallVec::from_slice(&[id]);
         let mut seen = 0;
         while let Some(id) = open.pop() {
             let Value { definition, shape, .. } = self.values.list[id as usize];
             seen += 1;
-            if !definition.is_elementwise() || seen > limits::MAX_SEARCHED {
+            if !definition.is_elementwise() || seen > limits::MAX_SEARCHED_VALUES {
                 return false;
             }
             let same = |operand: &Id| self.values.list[*operand as usize].shape == shape;

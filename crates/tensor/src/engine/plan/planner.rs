@@ -14,20 +14,20 @@ use crate::engine::plan::values::Values;
 pub fn plan(expression: &Expression, roots: &[Index], dtype: DType, simplify: bool) -> Plan {
     let mut values = Values::new(expression, roots, dtype, simplify);
     if simplify {
-        values = slices::of_terms(values, expression, roots);
-        values = sums::rewritten(values, expression, roots);
+        values = slices::slice_terms(values, expression, roots);
+        values = sums::rewrite_sums(values, expression, roots);
     }
-    let live = live(expression, &values, roots);
+    let live = live_values(expression, &values, roots);
     let mut placements = Placements::new(expression, &values, &live);
     let stored = placements.recompute(roots, &live);
-    placements.steps(roots, &stored)
+    placements.into_plan(roots, &stored)
 }
 
 /// Returns, for each value, true if the values of `roots` depend on it.
-fn live(expression: &Expression, values: &Values, roots: &[Index]) -> Vec<bool> {
+fn live_values(expression: &Expression, values: &Values, roots: &[Index]) -> Vec<bool> {
     let mut live = vec![false; values.list.len()];
     for &root in roots {
-        live[values.of(root) as usize] = true;
+        live[values.value_of(root) as usize] = true;
     }
     for id in (0..live.len()).rev() {
         if live[id] {

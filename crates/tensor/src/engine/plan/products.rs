@@ -10,10 +10,10 @@ use crate::{Binary, Shape};
 
 /// Finds steps that add products to each other or to one other value. Replaces these steps by steps that compute C + A B, where A and B are
 /// matrices and C is a value. The order of the terms stays the same.
-pub(super) fn accumulate(steps: Vec<Step>, roots: &[(OperandRef, Shape)], buffers: u32) -> Vec<Step> {
-    let reads = count_reads(&steps, roots, buffers);
+pub(super) fn fuse_additions(steps: Vec<Step>, roots: &[(OperandRef, Shape)], buffer_count: u32) -> Vec<Step> {
+    let reads = count_reads(&steps, roots, buffer_count);
     // For each buffer that holds a product and is read exactly once: the position of the product's step, and the product's shape.
-    let mut products = vec![None; buffers as usize];
+    let mut products = vec![None; buffer_count as usize];
     let mut done: Vec<Option<Step>> = Vec::with_capacity(steps.len());
     for step in steps {
         if let Work::Product(shapes) = &step.work

@@ -13,7 +13,7 @@ impl Placements<'_> {
     pub(super) fn recompute(&mut self, roots: &[Index], live: &[bool]) -> Vec<bool> {
         let mut stored = vec![false; self.values.list.len()];
         for &root in roots {
-            stored[self.values.of(root) as usize] = true;
+            stored[self.values.value_of(root) as usize] = true;
         }
         for id in (0..live.len() as Id).filter(|&id| live[id as usize]) {
             let space = self.home_kernel(id).map(|kernel| self.kernels[kernel as usize].space);
@@ -24,7 +24,7 @@ impl Placements<'_> {
                 }
             }
         }
-        let readers = self.readers_elsewhere();
+        let readers = self.other_reader_counts();
         let costs = self.costs(&stored, &readers);
         // For each value, the last kernel to which it was added, so that no kernel computes it twice.
         let mut taken_by = vec![u32::MAX; self.values.list.len()];
@@ -43,9 +43,9 @@ impl Placements<'_> {
                 let whole = matches!(self.placements[id as usize], Placement::Whole(_))
                     && self.kernel_over(id, space).is_some();
                 let (cost, count) = (costs[id as usize], readers[id as usize]);
-                let worth =
+                let is_cheap =
                     cost <= limits::MAX_RECOMPUTED_COST && cost.saturating_mul(count) <= limits::MAX_RECOMPUTED_TOTAL;
-                if whole && worth {
+                if whole && is_cheap {
                     taken_by[id as usize] = kernel;
                     members.push(id);
                     open.extend(self.reads(id).into_iter().filter(|&read| elsewhere(self, read)));
@@ -60,7 +60,7 @@ impl Placements<'_> {
     }
 
     /// Returns, for each value, the number of kernels (fused programs) other than its own that read it.
-    fn readers_elsewhere(&self) -> Vec<usize> {
+    fn other_reader_counts(&self) -> Vec<usize> {
         let mut readers = vec![0; self.values.list.len()];
         // For each value, the last kernel that was counted as its reader, so that no kernel is counted twice.
         let mut counted = vec![u32::MAX; self.values.list.len()];

@@ -22,8 +22,8 @@ use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::plan::{
-    MAX_REGION, MAX_REGION_COMPILATIONS, MAX_REGION_PART, MAX_REGION_PRODUCT, MAX_REGION_VALUE, MAX_SEARCHED_PROGRAMS,
-    MIN_REGION_STEPS,
+    MAX_REGION_COMPILATIONS, MAX_REGION_CONCAT_OPERAND, MAX_REGION_LEN, MAX_REGION_PRODUCT, MAX_REGION_VALUE,
+    MAX_SEARCHED_PROGRAMS, MIN_REGION_STEPS,
 };
 use crate::{DType, Float, Layout, Shape, Site, View};
 
@@ -56,13 +56,13 @@ struct Compiled {
     len: usize,
     operations: Vec<Operation>,
     /// The place of each of the region's results.
-    results: Vec<Place>,
+    results: Vec<Location>,
 }
 
 /// The place of a value: in the region's memory if `input` is `None`, or in the input with this index. For an input, the layout's offset is
 /// relative to the input's lowest element.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) input: Option<usize>,
     pub(crate) layout: Layout,
 }
@@ -71,12 +71,12 @@ pub(crate) struct Place {
 #[derive(Debug)]
 struct Operation {
     start: usize,
-    work: Compute,
+    kind: OperationKind,
 }
 
 /// The kinds of operations of a region, with their operands.
 #[derive(Debug)]
-enum Compute {
+enum OperationKind {
     /// A fused program with its arguments.
     Program(Rc<SharedProgram>, SmallVec<[Argument; 4]>),
     /// A batch of products of two matrices.
@@ -114,12 +114,12 @@ struct Products {
     sizes: Sizes,
     operands: [Matrices; 2],
     /// For each product of the batch, the positions of the first elements of its two matrices.
-    firsts: SmallVec<[[usize; 2]; 1]>,
+    first_elements: SmallVec<[[usize; 2]; 1]>,
     /// The values to which the products are added.
-    sum: Option<Box<Place>>,
+    sum: Option<Box<Location>>,
 }
 
-/// The matrices of a batch, in an input or in the region's memory. Their first elements are in [`Products::firsts`].
+/// The matrices of a batch, in an input or in the region's memory. Their first elements are in [`Products::first_elements`].
 #[derive(Debug)]
 struct Matrices {
     input: Option<usize>,
@@ -131,7 +131,7 @@ struct Matrices {
 #[derive(Clone, Debug)]
 enum Operand {
     Number(f64),
-    Elements(Place),
+    Elements(Location),
 }
 
 /// Returns the regions of a plan with these steps. `is_root` marks the buffers that the plan's roots read.
@@ -143,8 +143,8 @@ pub(super) fn find(steps: &[Step], concatenations: &ConcatBuffers, is_root: &[bo
     let mut regions = Vec::new();
     let (mut start, mut elements) = (0, 0);
     for number in 0..=steps.len() {
-        let size = steps.get(number).and_then(|step| written(step, concatenations));
-        if let Some(size) = size.filter(|size| elements + size <= MAX_REGION) {
+        let size = steps.get(number).and_then(|step| written_numel(step, concatenations));
+        if let Some(size) = size.filter(|size| elements + size <= MAX_REGION_LEN) {
             elements += size;
             continue;
         }
@@ -164,9 +164,9 @@ fn buffers(reads: &[OperandRef]) -> impl Iterator<Item = u32> {
 
 /// Returns an upper bound for the number of elements that a step writes to the memory of its region. Returns `None` if a region cannot
 /// contain this step.
-fn written(step: &Step, concatenations: &ConcatBuffers) -> Option<usize> {
+fn written_numel(step: &Step, concatenations: &ConcatBuffers) -> Option<usize> {
     let part = |buffer| concatenations.offsets.get(buffer).map_or(0, |&(_, count)| count);
-    if step.writes.iter().any(|buffer| part(buffer) > MAX_REGION_PART) {
+    if step.writes.iter().any(|buffer| part(buffer) > MAX_REGION_CONCAT_OPERAND) {
         return None;
     }
     let small = |count: usize| (1..=MAX_REGION_VALUE).contains(&count).then_some(count);
@@ -227,33 +227,34 @@ impl Region {
     }
 
     /// Runs the region on the values of its inputs, if it is compiled or can be compiled for them. `steps` are the plan's steps. Passes
-    /// each buffer that is read later to `each`, with its place and the region's memory. Returns false, without a call of `each`, if the
-    /// region's steps must run separately. Returns the errors of `each`.
+    /// each buffer that is read later to `visit_result`, with its place and the region's memory. Returns false, without a call of
+    /// `visit_result`, if the region's steps must run separately. Returns the errors of `visit_result`.
     pub(crate) fn run<T: Float>(
         &self,
         steps: &[Step],
         inputs: &[Source<'_, T>],
-        mut each: impl FnMut(u32, &Place, &[T]) -> Result<(), AllocationError>,
+        mut visit_result: impl FnMut(u32, &Location, &[T]) -> Result<(), AllocationError>,
     ) -> Result<bool, AllocationError> {
         let state = &mut *self.state.borrow_mut();
-        let serves = |compiled: &&Compiled| compiled.serves(inputs);
-        if state.compiled.as_ref().filter(serves).is_none()
+        let matches = |compiled: &&Compiled| compiled.matches(inputs);
+        if state.compiled.as_ref().filter(matches).is_none()
             && std::mem::replace(&mut state.has_run, true)
             && state.compilations < MAX_REGION_COMPILATIONS
         {
             state.compilations += 1;
-            let layout = |input: &Source<'_, T>| input.layout.moved(input.layout.offset() - input.layout.extent().0);
+            let layout =
+                |input: &Source<'_, T>| input.layout.with_offset(input.layout.offset() - input.layout.extent().0);
             state.compiled = compile(self, steps, inputs.iter().map(layout).collect(), T::DTYPE);
         }
-        let Some(compiled) = state.compiled.as_ref().filter(serves) else { return Ok(false) };
+        let Some(compiled) = state.compiled.as_ref().filter(matches) else { return Ok(false) };
         let data: SmallVec<[&[T]; 16]> = inputs.iter().map(|input| &input.data[input.layout.extent().0..]).collect();
         // If there is not enough memory, the steps run separately, so that the error names the step that fails.
         let Ok(mut memory) = Scratch::new(compiled.len) else { return Ok(false) };
         if execute(compiled, &data, &mut memory).is_err() {
             return Ok(false);
         }
-        for (&buffer, place) in self.results.iter().zip(&compiled.results) {
-            each(buffer, place, &memory)?;
+        for (&buffer, location) in self.results.iter().zip(&compiled.results) {
+            visit_result(buffer, location, &memory)?;
         }
         Ok(true)
     }
@@ -261,7 +262,7 @@ impl Region {
 
 impl Compiled {
     /// Returns true if the region was compiled for inputs with these shapes and strides.
-    fn serves<T>(&self, inputs: &[Source<'_, T>]) -> bool {
+    fn matches<T>(&self, inputs: &[Source<'_, T>]) -> bool {
         let same = |(own, input): (&Layout, &Source<'_, T>)| {
             own.shape() == input.layout.shape() && own.strides() == input.layout.strides()
         };
@@ -269,7 +270,7 @@ impl Compiled {
     }
 }
 
-impl Place {
+impl Location {
     /// Returns the elements of the value in this place and their layout, given the inputs' elements and the region's memory.
     #[inline]
     fn source<'a, T>(&'a self, inputs: &[&'a [T]], memory: &'a [T]) -> Source<'a, T> {
@@ -299,20 +300,20 @@ impl Matrices {
 /// element in memory is at position 0. Returns `None` if a step cannot be compiled for these layouts, for example because an operand would
 /// have to be copied to get its shape.
 fn compile(region: &Region, steps: &[Step], inputs: Vec<Layout>, dtype: DType) -> Option<Compiled> {
-    let (places, known) = (FxHashMap::default(), FxHashMap::default());
-    let mut compilation = Compilation { dtype, places, known, programs: Vec::new(), len: 0, operations: Vec::new() };
+    let (locations, known) = (FxHashMap::default(), FxHashMap::default());
+    let mut compilation = Compilation { dtype, locations, known, programs: Vec::new(), len: 0, operations: Vec::new() };
     for (number, (source, layout)) in region.inputs.iter().zip(&inputs).enumerate() {
-        let place = Place { input: Some(number), layout: layout.clone() };
+        let location = Location { input: Some(number), layout: layout.clone() };
         match *source {
-            OperandRef::Buffer(buffer) => compilation.places.insert(buffer, place),
-            OperandRef::Known(node) => compilation.known.insert(node, place),
+            OperandRef::Buffer(buffer) => compilation.locations.insert(buffer, location),
+            OperandRef::Known(node) => compilation.known.insert(node, location),
             OperandRef::Number(_) => unreachable!("numbers are no inputs of a region"),
         };
     }
     for number in region.steps.clone() {
-        compilation.add(&steps[number])?;
+        compilation.add_step(&steps[number])?;
     }
-    let results = region.results.iter().map(|buffer| compilation.places[buffer].clone()).collect();
+    let results = region.results.iter().map(|buffer| compilation.locations[buffer].clone()).collect();
     Some(Compiled { inputs, len: compilation.len, operations: compilation.operations, results })
 }
 
@@ -320,9 +321,9 @@ fn compile(region: &Region, steps: &[Step], inputs: Vec<Layout>, dtype: DType) -
 struct Compilation {
     dtype: DType,
     /// For each buffer, the memory that has its elements: an input or the region's memory, and a layout.
-    places: FxHashMap<u32, Place>,
+    locations: FxHashMap<u32, Location>,
     /// The same for each leaf, whose data is known before the plan runs.
-    known: FxHashMap<u32, Place>,
+    known: FxHashMap<u32, Location>,
     /// The distinct programs of the steps that were added before. A step with an equal program shares it.
     programs: Vec<Rc<SharedProgram>>,
     len: usize,
@@ -331,20 +332,20 @@ struct Compilation {
 
 impl Compilation {
     /// Adds the operations of a step, and records the places of the step's results. Returns `None` if a region cannot contain the step.
-    fn add(&mut self, step: &Step) -> Option<()> {
+    fn add_step(&mut self, step: &Step) -> Option<()> {
         match &step.work {
-            Work::Fused(program) => self.program(step, &program.borrow())?,
+            Work::Fused(program) => self.add_program(step, &program.borrow())?,
             Work::View(view, from) => {
                 let whole = self.elements(&step.reads[0], from)?;
                 match view.apply(&whole.layout) {
                     Some(layout) => {
-                        self.places.insert(step.writes[0], Place { layout, ..whole });
+                        self.locations.insert(step.writes[0], Location { layout, ..whole });
                     }
                     None => {
                         // Only a reshape needs a copy. The copy has the operand's shape, and is row-major.
                         let layout = Layout::contiguous(from.clone());
                         let to = view.apply(&layout)?.shape().clone();
-                        self.copies(vec![(Operand::Elements(whole), layout)], &to, step.writes[0]);
+                        self.add_copies(vec![(Operand::Elements(whole), layout)], &to, step.writes[0]);
                     }
                 }
             }
@@ -352,7 +353,7 @@ impl Compilation {
                 let whole = self.elements(&step.reads[0], from)?;
                 let layout = view.apply(&whole.layout)?;
                 let (shape, to) = (layout.shape().clone(), Layout::contiguous(layout.shape().clone()));
-                self.copies(vec![(Operand::Elements(Place { layout, ..whole }), to)], &shape, step.writes[0]);
+                self.add_copies(vec![(Operand::Elements(Location { layout, ..whole }), to)], &shape, step.writes[0]);
             }
             Work::Cat { axis, shapes, in_place: None } => {
                 let mut shape = shapes[0].clone();
@@ -364,18 +365,18 @@ impl Compilation {
                     copies.push((Operand::Elements(self.elements(read, part)?), to));
                     start += part[*axis];
                 }
-                self.copies(copies, &shape, step.writes[0]);
+                self.add_copies(copies, &shape, step.writes[0]);
             }
-            Work::Product([left, right]) => self.products(step, [left, right], None)?,
+            Work::Product([left, right]) => self.add_products(step, [left, right], None)?,
             Work::AddedProduct([left, right, sum]) => {
                 let sum = self.elements(&step.reads[2], sum)?;
-                self.products(step, [left, right], Some(sum))?;
+                self.add_products(step, [left, right], Some(sum))?;
             }
             Work::Embed(view, [from, to]) => {
                 let window = view.apply(&Layout::contiguous(to.clone()))?;
                 let x = Operand::Elements(self.elements(&step.reads[0], from)?);
                 let zeros = (Operand::Number(0.0), Layout::contiguous(to.clone()));
-                self.copies(vec![zeros, (x, window)], to, step.writes[0]);
+                self.add_copies(vec![zeros, (x, window)], to, step.writes[0]);
             }
             Work::Cat { .. } | Work::Reduce(..) | Work::Node(..) => return None,
         }
@@ -383,31 +384,36 @@ impl Compilation {
     }
 
     /// Adds the fused program of a step. Returns `None` if the program cannot be bound to the operands' layouts.
-    fn program(&mut self, step: &Step, program: &BoundProgram) -> Option<()> {
+    fn add_program(&mut self, step: &Step, program: &BoundProgram) -> Option<()> {
         let (mut layouts, mut arguments): (SmallVec<[Option<Layout>; 4]>, SmallVec<_>) = Default::default();
         for read in &step.reads {
             let (layout, argument) = match self.operand(read) {
                 Operand::Number(value) => (None, Argument::Number(value)),
-                Operand::Elements(Place { input, layout }) => {
+                Operand::Elements(Location { input, layout }) => {
                     let start = layout.extent().0;
-                    (Some(layout.moved(layout.offset() - start)), Argument::Elements { input, start })
+                    (Some(layout.with_offset(layout.offset() - start)), Argument::Elements { input, start })
                 }
             };
             layouts.push(layout);
             arguments.push(argument);
         }
-        let shared = self.shared(program, layouts)?;
-        self.operations.push(Operation { start: self.len, work: Compute::Program(Rc::clone(&shared), arguments) });
+        let shared = self.shared_program(program, layouts)?;
+        self.operations
+            .push(Operation { start: self.len, kind: OperationKind::Program(Rc::clone(&shared), arguments) });
         // A program may compute an output in another order than the row-major one.
         for (&buffer, layout) in step.writes.iter().zip(&shared.binding.outputs) {
-            self.place(buffer, layout);
+            self.allocate(buffer, layout);
         }
         Some(())
     }
 
     /// Returns a program bound to operands with the layouts `layouts`. If an earlier step has an equal program with equal layouts, returns
     /// the program of that step. Returns `None` if the program cannot be bound.
-    fn shared(&mut self, program: &BoundProgram, layouts: SmallVec<[Option<Layout>; 4]>) -> Option<Rc<SharedProgram>> {
+    fn shared_program(
+        &mut self,
+        program: &BoundProgram,
+        layouts: SmallVec<[Option<Layout>; 4]>,
+    ) -> Option<Rc<SharedProgram>> {
         let (program, shape) = (program.program(), program.shape());
         let is_same = |own: &&Rc<SharedProgram>| {
             own.shape == *shape && own.program == *program && own.binding.layouts() == &layouts[..]
@@ -423,66 +429,70 @@ impl Compilation {
 
     /// Adds the products of two batches of matrices of shapes `left` and `right`, plus `sum`. Returns `None` if an operand would have to be
     /// copied to get its shape.
-    fn products(&mut self, step: &Step, [left, right]: [&Shape; 2], sum: Option<Place>) -> Option<()> {
+    fn add_products(&mut self, step: &Step, [left, right]: [&Shape; 2], sum: Option<Location>) -> Option<()> {
         let operands = [self.elements(&step.reads[0], left)?, self.elements(&step.reads[1], right)?];
         let (shape, rank) = (Shape::of_product(left, right), left.rank());
         let sizes = Sizes { m: left[rank - 2], n: right[rank - 1], k: left[rank - 1], add: sum.is_some() };
-        let [outer_left, outer_right] = [0, 1].map(|operand| operands[operand].layout.of_axes(|axis| axis < rank - 2));
+        let [outer_left, outer_right] =
+            [0, 1].map(|operand| operands[operand].layout.keep_axes(|axis| axis < rank - 2));
         let space = IterationSpace::new(outer_left.shape(), [&outer_left, &outer_right]);
-        let firsts = (0..outer_left.numel()).map(|b| [0, 1].map(|operand| space.position(operand, b))).collect();
+        let first_elements =
+            (0..outer_left.numel()).map(|b| [0, 1].map(|operand| space.position(operand, b))).collect();
         let operands = operands.map(|operand| operand.matrices());
-        let work = Compute::Products(Box::new(Products { sizes, operands, firsts, sum: sum.map(Box::new) }));
-        self.operations.push(Operation { start: self.len, work });
-        self.place(step.writes[0], &Layout::contiguous(shape));
+        let kind =
+            OperationKind::Products(Box::new(Products { sizes, operands, first_elements, sum: sum.map(Box::new) }));
+        self.operations.push(Operation { start: self.len, kind });
+        self.allocate(step.writes[0], &Layout::contiguous(shape));
         Some(())
     }
 
     /// Adds copies that together write the value of `buffer`, which has the shape `shape`.
-    fn copies(&mut self, copies: Vec<(Operand, Layout)>, shape: &Shape, buffer: u32) {
-        self.operations.push(Operation { start: self.len, work: Compute::Copies(copies, shape.numel()) });
-        self.place(buffer, &Layout::contiguous(shape.clone()));
+    fn add_copies(&mut self, copies: Vec<(Operand, Layout)>, shape: &Shape, buffer: u32) {
+        self.operations.push(Operation { start: self.len, kind: OperationKind::Copies(copies, shape.numel()) });
+        self.allocate(buffer, &Layout::contiguous(shape.clone()));
     }
 
-    /// Reserves the next elements of the region's memory for the value of a buffer. `layout` is the layout of the value within these elements.
-    fn place(&mut self, buffer: u32, layout: &Layout) {
-        let layout = layout.moved(self.len + layout.offset());
+    /// Reserves the next elements of the region's memory for the value of a buffer. `layout` is the layout of the value within these
+    /// elements.
+    fn allocate(&mut self, buffer: u32, layout: &Layout) {
+        let layout = layout.with_offset(self.len + layout.offset());
         self.len += layout.numel();
-        self.places.insert(buffer, Place { input: None, layout });
+        self.locations.insert(buffer, Location { input: None, layout });
     }
 
     /// Returns an operand of a step: a number, or the place of its elements. The place has the shape in which the elements are stored.
     fn operand(&self, source: &OperandRef) -> Operand {
         match source {
             OperandRef::Number(value) => Operand::Number(*value),
-            OperandRef::Buffer(buffer) => Operand::Elements(self.places[buffer].clone()),
+            OperandRef::Buffer(buffer) => Operand::Elements(self.locations[buffer].clone()),
             OperandRef::Known(node) => Operand::Elements(self.known[node].clone()),
         }
     }
 
     /// Returns the place of an operand as a view of shape `shape`, or `None` if this needs a copy. If the operand is a number, adds an
     /// operation that first stores the number in the region's memory.
-    fn elements(&mut self, source: &OperandRef, shape: &Shape) -> Option<Place> {
-        let Place { input, layout } = match self.operand(source) {
-            Operand::Elements(place) => place,
+    fn elements(&mut self, source: &OperandRef, shape: &Shape) -> Option<Location> {
+        let Location { input, layout } = match self.operand(source) {
+            Operand::Elements(location) => location,
             number => {
-                let layout = Layout::contiguous(Shape::scalar()).moved(self.len);
+                let layout = Layout::contiguous(Shape::scalar()).with_offset(self.len);
                 let copies = vec![(number, Layout::contiguous(Shape::scalar()))];
-                self.operations.push(Operation { start: self.len, work: Compute::Copies(copies, 1) });
+                self.operations.push(Operation { start: self.len, kind: OperationKind::Copies(copies, 1) });
                 self.len += 1;
-                Place { input: None, layout }
+                Location { input: None, layout }
             }
         };
         if layout.shape() == shape {
-            return Some(Place { input, layout });
+            return Some(Location { input, layout });
         }
-        // The stored elements are those before the value's expansion to `shape`. They may have more leading dimensions of size 1 than `shape`.
-        // This conversion gives the strides that the operand has in a separate step, even for dimensions of size 1.
+        // The stored elements are those before the value's expansion to `shape`. They may have more leading dimensions of size 1 than
+        // `shape`. This conversion gives the strides that the operand has in a separate step, even for dimensions of size 1.
         let own = layout.shape();
         let layout = match own.rank().checked_sub(shape.rank()) {
             Some(extra @ 1..) => layout.reshape(&Shape::from(&own[extra..]))?,
             _ => layout,
         };
-        Some(Place { input, layout: layout.expand(shape)? })
+        Some(Location { input, layout: layout.expand(shape)? })
     }
 }
 
@@ -509,15 +519,15 @@ impl Argument {
 /// Runs the operations of a region. `inputs` are the elements of the inputs, and `memory` is the region's memory.
 #[wengert_macros::precompiled]
 fn execute<T: Float>(compiled: &Compiled, inputs: &[&[T]], memory: &mut [T]) -> Result<(), AllocationError> {
-    for Operation { start, work } in &compiled.operations {
+    for Operation { start, kind } in &compiled.operations {
         let (before, after) = memory.split_at_mut(*start);
         let before = &*before;
-        match work {
-            Compute::Program(shared, arguments) => {
+        match kind {
+            OperationKind::Program(shared, arguments) => {
                 let SharedProgram { program, binding, .. } = &**shared;
-                let mut given: SmallVec<[ProgramArgument<'_, T>; 8]> = SmallVec::new();
+                let mut bound_arguments: SmallVec<[ProgramArgument<'_, T>; 8]> = SmallVec::new();
                 for (argument, layout) in arguments.iter().zip(binding.layouts()) {
-                    given.push(argument.with_layout(layout.as_ref(), inputs, before));
+                    bound_arguments.push(argument.with_layout(layout.as_ref(), inputs, before));
                 }
                 let mut results: SmallVec<[&mut [T]; 4]> = SmallVec::new();
                 let mut rest = after;
@@ -526,26 +536,26 @@ fn execute<T: Float>(compiled: &Compiled, inputs: &[&[T]], memory: &mut [T]) -> 
                     results.push(result);
                     rest = others;
                 }
-                run_bound(program, binding, &given, results)?;
+                run_bound(program, binding, &bound_arguments, results)?;
             }
-            Compute::Products(products) => {
-                let Products { sizes, operands: [left, right], firsts, sum } = &**products;
-                let each = sizes.m * sizes.n;
-                let out = &mut after[..firsts.len() * each];
+            OperationKind::Products(products) => {
+                let Products { sizes, operands: [left, right], first_elements, sum } = &**products;
+                let product_len = sizes.m * sizes.n;
+                let out = &mut after[..first_elements.len() * product_len];
                 if let Some(sum) = sum {
                     elementwise::copy(sum.source(inputs, before), out);
                 }
-                for (&[first_left, first_right], out) in firsts.iter().zip(out.chunks_exact_mut(each)) {
+                for (&[first_left, first_right], out) in first_elements.iter().zip(out.chunks_exact_mut(product_len)) {
                     let (x, y) = (left.matrix(first_left, inputs, before), right.matrix(first_right, inputs, before));
-                    T::whole_product(*sizes, x, y, out)?;
+                    T::standalone_product(*sizes, x, y, out)?;
                 }
             }
-            Compute::Copies(copies, len) => {
+            OperationKind::Copies(copies, len) => {
                 let out = &mut after[..*len];
                 for (operand, to) in copies {
                     match operand {
                         Operand::Number(value) => out.fill(T::from_f64(*value)),
-                        Operand::Elements(place) => elementwise::assign(out, to, place.source(inputs, before)),
+                        Operand::Elements(location) => elementwise::assign(out, to, location.source(inputs, before)),
                     }
                 }
             }

@@ -4,7 +4,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::engine::plan::definition::{Definition, Id, Shaped};
+use crate::engine::plan::definition::{Definition, Id, ShapedValue};
 use crate::engine::plan::expression::{Expression, Index};
 use crate::engine::plan::sums::Rewriting;
 use crate::engine::plan::values::Values;
@@ -28,7 +28,7 @@ impl Slice {
     }
 
     /// Returns the slice that `view` takes, or `None` for another view, a slice with another step, and a slice without elements.
-    fn of(view: &View) -> Option<Slice> {
+    fn from_view(view: &View) -> Option<Slice> {
         match *view {
             View::Slice { axis, start, len: len @ 1.., step: 1 } => Some(Slice { axis, start, len }),
             _ => None,
@@ -37,10 +37,10 @@ impl Slice {
 }
 
 /// Rewrites the values that `roots` need, so that slices are taken of the terms of sums. Returns all values.
-pub(super) fn of_terms(mut old: Values, expression: &Expression, roots: &[Index]) -> Values {
-    let is_of_slices = adjoints(&old, expression, roots);
+pub(super) fn slice_terms(mut old: Values, expression: &Expression, roots: &[Index]) -> Values {
+    let is_of_slices = find_adjoints(&old, expression, roots);
     let sliced = |id: usize| match old.list[id].definition {
-        Definition::View(view, from, x) if is_of_slices[id] => Some((Slice::of(&old.views[view])?, from, x)),
+        Definition::View(view, from, x) if is_of_slices[id] => Some((Slice::from_view(&old.views[view])?, from, x)),
         _ => None,
     };
     let slices: Vec<_> = (0..old.list.len()).map(sliced).collect();
@@ -50,13 +50,13 @@ pub(super) fn of_terms(mut old: Values, expression: &Expression, roots: &[Index]
     let mut rewriting = Rewriting::new(&mut old);
     let mut adjoints = FxHashSet::default();
     for (id, (&value, slice)) in old.list.iter().zip(slices).enumerate() {
-        rewriting.new[id] = match slice {
+        rewriting.new_ids[id] = match slice {
             Some((slice, from, x)) => {
-                let x = (rewriting.new[x as usize], from);
-                take(&mut rewriting.values, &mut adjoints, x, slice, value.node)
+                let x = (rewriting.new_ids[x as usize], from);
+                define_slice(&mut rewriting.values, &mut adjoints, x, slice, value.node)
             }
             None => {
-                let copy = rewriting.copied(&old, value);
+                let copy = rewriting.define_copy(&old, value);
                 is_of_slices[id].then(|| adjoints.insert(copy));
                 copy
             }
@@ -66,10 +66,10 @@ pub(super) fn of_terms(mut old: Values, expression: &Expression, roots: &[Index]
 }
 
 /// Returns, for each value, true if it is the adjoint of a slice, a sum of such values that is read once, or a slice of such a value.
-fn adjoints(values: &Values, expression: &Expression, roots: &[Index]) -> Vec<bool> {
+fn find_adjoints(values: &Values, expression: &Expression, roots: &[Index]) -> Vec<bool> {
     let readers = values.count_readers(expression, roots);
     let mut is_of_slices = vec![false; values.list.len()];
-    let is_slice = |view| Slice::of(&values.views[view]).is_some();
+    let is_slice = |view| Slice::from_view(&values.views[view]).is_some();
     for (id, value) in values.list.iter().enumerate() {
         let fits = |x: Id| is_of_slices[x as usize] && values.list[x as usize].shape == value.shape;
         is_of_slices[id] = match value.definition {
@@ -84,23 +84,23 @@ fn adjoints(values: &Values, expression: &Expression, roots: &[Index]) -> Vec<bo
 
 /// Returns a slice of the value `x`. If `x` is in `adjoints` (the adjoints of slices and their sums), takes slices of the terms and of the
 /// adjoints' operands where possible, and adds the results to `adjoints`.
-fn take(values: &mut Values, adjoints: &mut FxHashSet<Id>, x: Shaped, slice: Slice, node: Index) -> Id {
+fn define_slice(values: &mut Values, adjoints: &mut FxHashSet<Id>, x: ShapedValue, slice: Slice, node: Index) -> Id {
     let from = values.shapes[x.1].clone();
     let to = from.with_size(slice.axis, slice.len);
     let definition = adjoints.contains(&x.0).then_some(values.list[x.0 as usize].definition);
     let result = match definition {
         Some(Definition::Binary(Binary::Add, left, right)) => {
-            let [left, right] = [left, right].map(|term| take(values, adjoints, (term, x.1), slice, node));
+            let [left, right] = [left, right].map(|term| define_slice(values, adjoints, (term, x.1), slice, node));
             values.elementwise(Definition::Binary(Binary::Add, left, right), node)
         }
         Some(Definition::Embed(view, inner, whole)) if whole == x.1 => {
-            let own = Slice::of(&values.views[view]);
+            let own = Slice::from_view(&values.views[view]);
             let Some(own) = own else { return values.view(slice.view(), x.0, &from, &to, node) };
             if own.axis == slice.axis {
-                return of_adjoint(values, adjoints, (inner, own), (slice, &to), node);
+                return define_slice_of_adjoint(values, adjoints, (inner, own), (slice, &to), node);
             }
             let size = values.shapes[inner.1].with_size(slice.axis, slice.len);
-            let inner = take(values, adjoints, inner, slice, node);
+            let inner = define_slice(values, adjoints, inner, slice, node);
             let inner = (inner, values.intern_shape(&size));
             values.embed(own.view(), inner, &to, node)
         }
@@ -112,10 +112,10 @@ fn take(values: &mut Values, adjoints: &mut FxHashSet<Id>, x: Shaped, slice: Sli
 
 /// Returns a slice of the adjoint of the slice `own` along the same dimension. `to` is the shape of the result, and `x` is the operand of
 /// the adjoint.
-fn of_adjoint(
+fn define_slice_of_adjoint(
     values: &mut Values,
     adjoints: &mut FxHashSet<Id>,
-    (x, own): (Shaped, Slice),
+    (x, own): (ShapedValue, Slice),
     (slice, to): (Slice, &Shape),
     node: Index,
 ) -> Id {
@@ -125,7 +125,7 @@ fn of_adjoint(
     }
     let part = Slice { start: first - own.start, len: end - first, ..own };
     let size = values.shapes[x.1].with_size(own.axis, part.len);
-    let inner = if part.len == own.len { x.0 } else { take(values, adjoints, x, part, node) };
+    let inner = if part.len == own.len { x.0 } else { define_slice(values, adjoints, x, part, node) };
     if part.len == slice.len {
         return inner;
     }

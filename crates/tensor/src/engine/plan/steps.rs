@@ -29,8 +29,8 @@ impl OperandRef {
 }
 
 /// Returns how often each of `buffers` buffers is read: by a step, or as a root.
-pub(super) fn count_reads(steps: &[Step], roots: &[(OperandRef, Shape)], buffers: u32) -> Vec<u32> {
-    let mut counts = vec![0; buffers as usize];
+pub(super) fn count_reads(steps: &[Step], roots: &[(OperandRef, Shape)], buffer_count: u32) -> Vec<u32> {
+    let mut counts = vec![0; buffer_count as usize];
     let sources = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));
     sources.filter_map(OperandRef::buffer).for_each(|buffer| counts[buffer as usize] += 1);
     counts

@@ -6,16 +6,16 @@ use crate::engine::plan::expression::{ByNode, Expression, Index, Op};
 /// A subgraph of an expression, copied to an expression of its own.
 #[derive(Clone, Debug)]
 pub struct Subgraph {
-    /// The nodes of the subgraph. The values that the subgraph reads and does not compute, except numbers, are variables, numbered in the order
-    /// of the nodes.
+    /// The nodes of the subgraph. The values that the subgraph reads and does not compute, except numbers, are variables, numbered in the
+    /// order of the nodes.
     pub expression: Expression,
     /// For each node of the subgraph, its index in the whole expression.
     pub nodes: Vec<Index>,
     /// For each node of the subgraph, true if the subgraph computes the node's value. False if the value is an input of the subgraph or a
     /// number.
-    computed: Vec<bool>,
+    is_computed: Vec<bool>,
     /// For each node of the whole expression that is in the subgraph, its index in the subgraph.
-    places: ByNode<Index>,
+    indices: ByNode<Index>,
 }
 
 impl Subgraph {
@@ -32,24 +32,24 @@ impl Subgraph {
             let computed = !is_leaf && !known(index);
             needed.insert(index, computed);
             if computed {
-                open.extend(whole.read(index));
+                open.extend(whole.value_inputs(index));
             }
         }
         let mut nodes: Vec<Index> = needed.keys().copied().collect();
         nodes.sort_unstable();
         let mut subgraph = Subgraph {
             expression: Expression::default(),
-            computed: nodes.iter().map(|node| needed[node]).collect(),
-            places: nodes.iter().enumerate().map(|(place, &node)| (node, place as Index)).collect(),
+            is_computed: nodes.iter().map(|node| needed[node]).collect(),
+            indices: nodes.iter().enumerate().map(|(index, &node)| (node, index as Index)).collect(),
             nodes,
         };
         let (mut read, mut others) = (0, 0);
-        for place in 0..subgraph.nodes.len() {
-            let node = subgraph.nodes[place];
+        for index in 0..subgraph.nodes.len() {
+            let node = subgraph.nodes[index];
             let shape = subgraph.expression.intern(whole.shape(node));
             let op = match whole.op(node) {
                 Op::Number(number) => subgraph.expression.add_number(whole.number(number)),
-                _ if !subgraph.computed[place] => {
+                _ if !subgraph.is_computed[index] => {
                     read += 1;
                     Op::Variable(read - 1)
                 }
@@ -61,11 +61,11 @@ impl Subgraph {
                 }
                 op => op,
             };
-            let operands = if subgraph.computed[place] { whole.read(node) } else { &[] };
-            let inputs: Vec<Index> = operands.iter().map(|input| subgraph.places[input]).collect();
+            let operands = if subgraph.is_computed[index] { whole.value_inputs(node) } else { &[] };
+            let inputs: Vec<Index> = operands.iter().map(|input| subgraph.indices[input]).collect();
             subgraph.expression.push_any(op, &inputs, shape, whole.sameness(node));
-            if !subgraph.computed[place] && whole.data_shape(node) != whole.shape(node) {
-                subgraph.expression.set_unexpanded(place as Index, whole.data_shape(node));
+            if !subgraph.is_computed[index] && whole.data_shape(node) != whole.shape(node) {
+                subgraph.expression.set_unexpanded(index as Index, whole.data_shape(node));
             }
         }
         subgraph
@@ -76,25 +76,25 @@ impl Subgraph {
     /// # Panics
     ///
     /// If the node is not in the subgraph.
-    pub fn place(&self, node: Index) -> Index {
-        self.places[&node]
+    pub fn index_of(&self, node: Index) -> Index {
+        self.indices[&node]
     }
 
     /// Returns the number of nodes whose values the subgraph computes.
     pub fn work(&self) -> usize {
-        self.computed.iter().filter(|&&computed| computed).count()
+        self.is_computed.iter().filter(|&&computed| computed).count()
     }
 
     /// Returns the nodes that the subgraph computes, that have an index up to `last`, and that a node after `last` reads. The host may keep
     /// their values, because later evaluations may read them too. All indices belong to the whole expression.
     pub fn frontier(&self, last: Index) -> Vec<Index> {
         let later = self.nodes.partition_point(|&node| node <= last);
-        let read = (later..self.nodes.len()).flat_map(|place| self.expression.operands(place as Index));
+        let read = (later..self.nodes.len()).flat_map(|index| self.expression.operands(index as Index));
         let mut read: Vec<Index> =
-            read.copied().filter(|&place| (place as usize) < later && self.computed[place as usize]).collect();
+            read.copied().filter(|&index| (index as usize) < later && self.is_computed[index as usize]).collect();
         read.sort_unstable();
         read.dedup();
-        read.into_iter().map(|place| self.nodes[place as usize]).collect()
+        read.into_iter().map(|index| self.nodes[index as usize]).collect()
     }
 }
 

@@ -8,41 +8,42 @@
 //! | of products of a transposed and another matrix, Σ xᵢᵀ gᵢ | one product over all rows, [x₁; x₂; …]ᵀ [g₁; g₂; …] |
 //!
 //! The first kind of sum is the gradient of a sequence that is read step by step. The second kind is the gradient of a sum of neighbours,
-//! as in a finite difference. The third kind is the gradient of a weight by which every step multiplies few rows. Terms are reordered, so the last bits of a result may differ.
+//! as in a finite difference. The third kind is the gradient of a weight by which every step multiplies few rows. Terms are reordered, so
+//! the last bits of a result may differ.
 
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Shaped, Value};
+use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, ShapedValue, Value};
 use crate::engine::plan::expression::{Expression, Index};
 use crate::engine::plan::values::{NONE, Values};
-use crate::thresholds::plan::{MAX_JOINED, MAX_PARTS};
+use crate::thresholds::plan::{MAX_JOINED_PRODUCT, MAX_PARTS_PER_SLICE};
 use crate::{Binary, Shape, View};
 
 /// The adjoint of a slice along one dimension: the elements `start..end` of the dimension equal `x`, and all other elements are 0.
 #[derive(Clone, Copy)]
-struct Slice {
+struct SliceAdjoint {
     start: usize,
     end: usize,
-    x: Shaped,
+    x: ShapedValue,
 }
 
 /// A value shifted along one dimension: element i is element i + `by` of `x`, or 0 if `x` has no such element.
 #[derive(Clone, Copy)]
 struct Shift {
-    x: Shaped,
+    x: ShapedValue,
     by: isize,
 }
 
 /// The matrices x and g of a product xᵀ g.
-type Product = [Shaped; 2];
+type Product = [ShapedValue; 2];
 
 /// The terms of a sum, sorted by kind: adjoints of slices, products, transposed products, and others.
 #[derive(Default)]
 struct Sum {
     /// The adjoints of slices, grouped by the dimension of the slice and the shape of the adjoint.
-    slices: Vec<((usize, ShapeId), Vec<Slice>)>,
+    slices: Vec<((usize, ShapeId), Vec<SliceAdjoint>)>,
     products: Vec<Product>,
     /// The products xᵀ g that are transposed before they are added: Σ (xᵢᵀ gᵢ)ᵀ. If the model computes y = x Wᵀ from a weight W, and g is
     /// the gradient of y, these terms are the gradient of W.
@@ -51,16 +52,16 @@ struct Sum {
 }
 
 /// Rewrites the sums that `roots` need as fewer, larger operations. Returns all values, with the rewritten sums.
-pub(super) fn rewritten(mut old: Values, expression: &Expression, roots: &[Index]) -> Values {
+pub(super) fn rewrite_sums(mut old: Values, expression: &Expression, roots: &[Index]) -> Values {
     let sums = OldValues::new(&old, expression, roots).sums();
     if sums.is_empty() {
         return old;
     }
     let mut rewriting = Rewriting::new(&mut old);
     for (id, &value) in old.list.iter().enumerate() {
-        rewriting.new[id] = match sums.get(&(id as Id)) {
-            Some(sum) => rewriting.sum(sum, value.node),
-            None => rewriting.copied(&old, value),
+        rewriting.new_ids[id] = match sums.get(&(id as Id)) {
+            Some(sum) => rewriting.define_sum(sum, value.node),
+            None => rewriting.define_copy(&old, value),
         };
     }
     rewriting.finish(&old)
@@ -70,23 +71,23 @@ pub(super) fn rewritten(mut old: Values, expression: &Expression, roots: &[Index
 struct OldValues<'a> {
     values: &'a Values,
     /// For each value, the number of times that other values and `roots` (the requested nodes) read it.
-    readers: Vec<u32>,
+    reader_counts: Vec<u32>,
     /// For each value, true if it is the adjoint of a slice, or a sum of adjoints of slices. Such a value becomes a part of every sum that
     /// reads it, even if there are several. For example, two gradients with some equal terms become two concatenations.
-    of_slices: Vec<bool>,
+    is_sum_of_slices: Vec<bool>,
 }
 
 impl<'a> OldValues<'a> {
     fn new(values: &'a Values, expression: &Expression, roots: &[Index]) -> Self {
-        let readers = values.count_readers(expression, roots);
-        let mut old = OldValues { values, readers, of_slices: Vec::with_capacity(values.list.len()) };
+        let reader_counts = values.count_readers(expression, roots);
+        let mut old = OldValues { values, reader_counts, is_sum_of_slices: Vec::with_capacity(values.list.len()) };
         for id in 0..values.list.len() as Id {
-            let is_of_slices = |id: Id| old.of_slices[id as usize];
+            let is_sum_of_slices = |id: Id| old.is_sum_of_slices[id as usize];
             let own = match old.addends(id) {
-                Some([x, y]) => is_of_slices(x) && is_of_slices(y),
-                None => old.slice(id).is_some(),
+                Some([x, y]) => is_sum_of_slices(x) && is_sum_of_slices(y),
+                None => old.as_slice_adjoint(id).is_some(),
             };
-            old.of_slices.push(own);
+            old.is_sum_of_slices.push(own);
         }
         old
     }
@@ -94,14 +95,14 @@ impl<'a> OldValues<'a> {
     /// Returns the sums in which several terms can be joined to one operation. The map's key is the value of the whole sum.
     fn sums(&self) -> FxHashMap<Id, Sum> {
         let mut sums = FxHashMap::default();
-        let candidates = |id: Id| self.slice(id).is_some() || self.product(id).is_some();
-        if (0..self.readers.len() as Id).filter(|&id| candidates(id)).nth(1).is_none() {
+        let candidates = |id: Id| self.as_slice_adjoint(id).is_some() || self.as_product(id).is_some();
+        if (0..self.reader_counts.len() as Id).filter(|&id| candidates(id)).nth(1).is_none() {
             return sums;
         }
-        let mut inner = vec![false; self.readers.len()];
-        for id in (0..self.readers.len()).rev() {
-            if self.readers[id] > 0 && !inner[id] && self.addends(id as Id).is_some() {
-                let sum = self.sum(id as Id, &mut inner);
+        let mut inner = vec![false; self.reader_counts.len()];
+        for id in (0..self.reader_counts.len()).rev() {
+            if self.reader_counts[id] > 0 && !inner[id] && self.addends(id as Id).is_some() {
+                let sum = self.collect_terms(id as Id, &mut inner);
                 if sum.products.len() > 1 || sum.transposed.len() > 1 || sum.slices.iter().any(|(_, all)| all.len() > 1)
                 {
                     sums.insert(id as Id, sum);
@@ -111,8 +112,8 @@ impl<'a> OldValues<'a> {
         sums
     }
 
-    /// If a value is an addition, and both operands have the shape of the value, returns the operands, which are terms of a sum. Returns `None`
-    /// for all other values.
+    /// If a value is an addition, and both operands have the shape of the value, returns the operands, which are terms of a sum. Returns
+    /// `None` for all other values.
     fn addends(&self, id: Id) -> Option<[Id; 2]> {
         let Value { definition: Definition::Binary(Binary::Add, x, y), shape, .. } = self.values.list[id as usize]
         else {
@@ -124,22 +125,22 @@ impl<'a> OldValues<'a> {
 
     /// Sorts the terms of the sum `root` by kind. Marks in `inner` each addition that only this sum reads, so that the addition is not
     /// treated as a sum of its own.
-    fn sum(&self, root: Id, inner: &mut [bool]) -> Sum {
+    fn collect_terms(&self, root: Id, inner: &mut [bool]) -> Sum {
         let mut sum = Sum::default();
         let mut open = vec![root];
         while let Some(id) = open.pop() {
-            let is_inner = id == root || self.readers[id as usize] == 1 || self.of_slices[id as usize];
+            let is_inner = id == root || self.reader_counts[id as usize] == 1 || self.is_sum_of_slices[id as usize];
             if let Some([x, y]) = self.addends(id).filter(|_| is_inner) {
-                inner[id as usize] = self.readers[id as usize] == 1;
+                inner[id as usize] = self.reader_counts[id as usize] == 1;
                 open.extend([y, x]);
-            } else if let Some((along, slice)) = self.slice(id) {
+            } else if let Some((along, slice)) = self.as_slice_adjoint(id) {
                 match sum.slices.iter_mut().find(|(own, _)| *own == along) {
                     Some((_, slices)) => slices.push(slice),
                     None => sum.slices.push((along, vec![slice])),
                 }
-            } else if let Some(product) = self.product(id) {
+            } else if let Some(product) = self.as_product(id) {
                 sum.products.push(product);
-            } else if let Some(product) = self.transposed(id).and_then(|x| self.product(x)) {
+            } else if let Some(product) = self.transpose_operand(id).and_then(|x| self.as_product(x)) {
                 sum.transposed.push(product);
             } else {
                 sum.others.push(id);
@@ -151,24 +152,24 @@ impl<'a> OldValues<'a> {
     /// Returns the definition of a value that is read exactly once. Returns `None` for a value with several readers, which is computed in
     /// any case.
     fn read_once(&self, id: Id) -> Option<Definition> {
-        (self.readers[id as usize] == 1).then_some(self.values.list[id as usize].definition)
+        (self.reader_counts[id as usize] == 1).then_some(self.values.list[id as usize].definition)
     }
 
     /// If a value is the adjoint of a slice, returns the sliced dimension, the shape of the value, and the slice. Returns `None` for other
     /// values, and for a slice with a step or without elements.
-    fn slice(&self, id: Id) -> Option<((usize, ShapeId), Slice)> {
+    fn as_slice_adjoint(&self, id: Id) -> Option<((usize, ShapeId), SliceAdjoint)> {
         let Definition::Embed(view, x, whole) = self.values.list[id as usize].definition else { return None };
         match self.values.views[view] {
             View::Slice { axis, start, len: len @ 1.., step: 1 } => {
-                Some(((axis, whole), Slice { start, end: start + len, x }))
+                Some(((axis, whole), SliceAdjoint { start, end: start + len, x }))
             }
             _ => None,
         }
     }
 
-    /// If a value is the transpose xᵀ of a matrix and is read exactly once, returns x. Otherwise returns `None`. [`sum`](Self::sum) uses
-    /// this to find products that are transposed before they are added.
-    fn transposed(&self, id: Id) -> Option<Id> {
+    /// If a value is the transpose xᵀ of a matrix and is read exactly once, returns x. Otherwise returns `None`.
+    /// [`collect_terms`](Self::collect_terms) uses this to find products that are transposed before they are added.
+    fn transpose_operand(&self, id: Id) -> Option<Id> {
         match self.read_once(id)? {
             Definition::View(view, _, x) if self.is_transpose(view) => Some(x),
             _ => None,
@@ -181,7 +182,7 @@ impl<'a> OldValues<'a> {
 
     /// Returns x and g if a value is a product xᵀ g of two matrices and is read exactly once. Returns `None` if it is not. Also returns
     /// `None` if joining the rows of x and g with the rows of other products would copy more elements than it saves.
-    fn product(&self, id: Id) -> Option<Product> {
+    fn as_product(&self, id: Id) -> Option<Product> {
         let Some(Definition::Product((left, _), right)) = self.read_once(id) else { return None };
         let Definition::View(view, rows, x) = self.values.list[left as usize].definition else { return None };
         if !self.is_transpose(view) {
@@ -200,33 +201,33 @@ impl<'a> OldValues<'a> {
 pub(super) struct Rewriting {
     pub(super) values: Values,
     /// For each old value, the index of the new value.
-    pub(super) new: Vec<Id>,
+    pub(super) new_ids: Vec<Id>,
     /// For each concatenation along the first dimension, the indices of its parts in the order of the concatenation. The key is the same
     /// list in ascending order.
-    rows: FxHashMap<Vec<Id>, Vec<Id>>,
+    row_orders: FxHashMap<Vec<Id>, Vec<Id>>,
 }
 
 impl Rewriting {
     /// Returns the state before the first value is rewritten. Moves the lists of shapes, numbers and views from `old`.
     pub(super) fn new(old: &mut Values) -> Self {
-        Rewriting { values: old.take_tables(), new: vec![NONE; old.list.len()], rows: FxHashMap::default() }
+        Rewriting { values: old.take_tables(), new_ids: vec![NONE; old.list.len()], row_orders: FxHashMap::default() }
     }
 
     /// Returns the new values, after all values of `old` were rewritten.
     pub(super) fn finish(mut self, old: &Values) -> Values {
-        let new = |&id: &Id| if id == NONE { NONE } else { self.new[id as usize] };
-        self.values.of = old.of.iter().map(new).collect();
+        let new = |&id: &Id| if id == NONE { NONE } else { self.new_ids[id as usize] };
+        self.values.ids_by_node = old.ids_by_node.iter().map(new).collect();
         self.values
     }
 
     /// Returns the rewritten value that replaces an operand of an old value. The operand's shape stays the same.
-    fn operand(&self, (id, shape): Shaped) -> Shaped {
-        (self.new[id as usize], shape)
+    fn operand(&self, (id, shape): ShapedValue) -> ShapedValue {
+        (self.new_ids[id as usize], shape)
     }
 
     /// Defines a new value that has the definition of an old value, with the new operands.
-    pub(super) fn copied(&mut self, old: &Values, Value { mut definition, shape, node }: Value) -> Id {
-        definition.map(|id| self.new[id as usize]);
+    pub(super) fn define_copy(&mut self, old: &Values, Value { mut definition, shape, node }: Value) -> Id {
+        definition.replace_operands(|id| self.new_ids[id as usize]);
         match definition {
             Definition::View(view, from, x) => {
                 let (view, from) = (self.values.views[view].clone(), self.values.shapes[from].clone());
@@ -236,33 +237,33 @@ impl Rewriting {
             Definition::Cat(number) => {
                 let Concatenation { axis, parts } = &old.concatenations[number];
                 let parts = parts.iter().map(|&part| self.operand(part)).collect();
-                self.concatenation(*axis, parts, node)
+                self.define_concatenation(*axis, parts, node)
             }
             definition => self.values.intern(definition, shape, node),
         }
     }
 
     /// Defines a concatenation along the dimension `axis`. If this is the first dimension, records the order of the parts, so that
-    /// [`product`](Self::product) can use the same order.
-    fn concatenation(&mut self, axis: usize, parts: Vec<Shaped>, node: Index) -> Id {
+    /// [`define_product`](Self::define_product) can use the same order.
+    fn define_concatenation(&mut self, axis: usize, parts: Vec<ShapedValue>, node: Index) -> Id {
         if axis == 0 {
             let order: Vec<Id> = parts.iter().map(|&(id, _)| id).collect();
-            self.rows.entry(sorted(order.clone())).or_insert(order);
+            self.row_orders.entry(sorted(order.clone())).or_insert(order);
         }
         self.values.concatenation(Concatenation { axis, parts }, node)
     }
 
-    /// Defines the new value of a sum: first adds the unchanged terms in their order, and then the concatenations and the products that replace
-    /// the other terms.
-    fn sum(&mut self, sum: &Sum, node: Index) -> Id {
-        let mut terms: Vec<Id> = sum.others.iter().map(|&term| self.new[term as usize]).collect();
+    /// Defines the new value of a sum: first adds the unchanged terms in their order, and then the concatenations and the products that
+    /// replace the other terms.
+    fn define_sum(&mut self, sum: &Sum, node: Index) -> Id {
+        let mut terms: Vec<Id> = sum.others.iter().map(|&term| self.new_ids[term as usize]).collect();
         for (along, slices) in &sum.slices {
-            let operand = |slice: Slice| Slice { x: self.operand(slice.x), ..slice };
+            let operand = |slice: SliceAdjoint| SliceAdjoint { x: self.operand(slice.x), ..slice };
             let order = positions_by_key(&mut slices.iter().map(|slice| (slice.start, slice.end)));
-            let slices: Vec<Slice> = order.into_iter().map(|position| operand(slices[position])).collect();
+            let slices: Vec<SliceAdjoint> = order.into_iter().map(|position| operand(slices[position])).collect();
             let slices = self.shifts(*along, slices, node, &mut terms);
             if !slices.is_empty() {
-                self.slices(*along, &slices, node, &mut terms);
+                self.define_slice_sum(*along, &slices, node, &mut terms);
             }
         }
         for (products, is_transposed) in [(&sum.products, false), (&sum.transposed, true)] {
@@ -271,12 +272,12 @@ impl Rewriting {
                 let mut elements = 0;
                 let is_over = |product: &Product| {
                     elements += product.iter().map(|x| self.values.shapes[x.1].numel()).sum::<usize>();
-                    elements > MAX_JOINED
+                    elements > MAX_JOINED_PRODUCT
                 };
                 let count = rest.iter().position(is_over).unwrap_or(rest.len()).max(1);
                 let joined = rest[..count].iter().map(|product| product.map(|x| self.operand(x))).collect();
-                let product = self.product(joined, node);
-                terms.push(if is_transposed { self.transposed(product, node).0 } else { product.0 });
+                let product = self.define_product(joined, node);
+                terms.push(if is_transposed { self.define_transpose(product, node).0 } else { product.0 });
                 rest = &rest[count..];
             }
         }
@@ -285,7 +286,7 @@ impl Rewriting {
     }
 
     /// Defines the transpose of a matrix.
-    fn transposed(&mut self, (x, from): Shaped, node: Index) -> Shaped {
+    fn define_transpose(&mut self, (x, from): ShapedValue, node: Index) -> ShapedValue {
         let from = self.values.shapes[from].clone();
         let to = [from[1], from[0]].into();
         let x = self.values.view(View::Permute([1, 0].into_iter().collect()), x, &from, &to, node);
@@ -297,10 +298,10 @@ impl Rewriting {
     fn shifts(
         &mut self,
         (axis, whole): (usize, ShapeId),
-        slices: Vec<Slice>,
+        slices: Vec<SliceAdjoint>,
         node: Index,
         terms: &mut Vec<Id>,
-    ) -> Vec<Slice> {
+    ) -> Vec<SliceAdjoint> {
         let to = self.values.shapes[whole].clone();
         let shifts: Vec<Option<Shift>> = slices.iter().map(|slice| self.shift(*slice, axis, to[axis])).collect();
         let mut rest = Vec::new();
@@ -330,7 +331,7 @@ impl Rewriting {
 
     /// Returns the adjoint of `slice` as a shift of a value along the dimension `axis`, which has `len` elements in the adjoint. Returns
     /// `None` if the adjoint lacks elements of the value that such a shift would have, or if more than half of it is filled with zeros.
-    fn shift(&self, Slice { start, end, x }: Slice, axis: usize, len: usize) -> Option<Shift> {
+    fn shift(&self, SliceAdjoint { start, end, x }: SliceAdjoint, axis: usize, len: usize) -> Option<Shift> {
         let rank = |shape: ShapeId| self.values.shapes[shape].rank();
         let (x, first) = match self.values.list[x.0 as usize].definition {
             Definition::View(view, from, whole) if rank(from) == rank(x.1) => match self.values.views[view] {
@@ -346,38 +347,44 @@ impl Rewriting {
     }
 
     /// Defines the sum of the adjoints of `slices` as one or more concatenations, and adds the concatenations to `terms`. `slices` is
-    /// sorted by start. Slices that overlap cut each other into parts. If a slice would have more than [`MAX_PARTS`] parts on average, the
-    /// function splits `slices` in two halves, and defines a concatenation for each half.
-    fn slices(&mut self, along: (usize, ShapeId), slices: &[Slice], node: Index, terms: &mut Vec<Id>) {
+    /// sorted by start. Slices that overlap cut each other into parts. If a slice would have more than [`MAX_PARTS_PER_SLICE`] parts on
+    /// average, the function splits `slices` in two halves, and defines a concatenation for each half.
+    fn define_slice_sum(&mut self, along: (usize, ShapeId), slices: &[SliceAdjoint], node: Index, terms: &mut Vec<Id>) {
         let mut cuts: Vec<usize> = slices.iter().flat_map(|slice| [slice.start, slice.end]).collect();
         cuts.sort_unstable();
         cuts.dedup();
         let place = |cut: usize| cuts.partition_point(|&other| other < cut);
         let parts: usize = slices.iter().map(|slice| place(slice.end) - place(slice.start)).sum();
-        if parts > MAX_PARTS * slices.len() {
+        if parts > MAX_PARTS_PER_SLICE * slices.len() {
             let (first, second) = slices.split_at(slices.len() / 2);
-            self.slices(along, first, node, terms);
-            self.slices(along, second, node, terms);
+            self.define_slice_sum(along, first, node, terms);
+            self.define_slice_sum(along, second, node, terms);
         } else {
-            terms.push(self.cut(along, slices, cuts, node));
+            terms.push(self.define_cut_slices(along, slices, cuts, node));
         }
     }
 
     /// Defines the sum of the adjoints of `slices` as one concatenation. Its parts are the ranges between successive positions in `cuts`,
     /// and between these positions and the ends of the dimension. In each range, the result is the sum of the slices that cover it, or
     /// zeros if there are none. A single part needs no concatenation.
-    fn cut(&mut self, (axis, whole): (usize, ShapeId), slices: &[Slice], mut cuts: Vec<usize>, node: Index) -> Id {
+    fn define_cut_slices(
+        &mut self,
+        (axis, whole): (usize, ShapeId),
+        slices: &[SliceAdjoint],
+        mut cuts: Vec<usize>,
+        node: Index,
+    ) -> Id {
         let whole = self.values.shapes[whole].clone();
         let last = whole[axis];
         cuts.splice(..0, (cuts[0] > 0).then_some(0));
         cuts.extend((cuts[cuts.len() - 1] < last).then_some(last));
-        let mut parts: Vec<Shaped> = Vec::with_capacity(cuts.len());
+        let mut parts: Vec<ShapedValue> = Vec::with_capacity(cuts.len());
         for range in cuts.windows(2).map(|cuts| cuts[0]..cuts[1]) {
             let mut shape = whole.clone();
             shape[axis] = range.len();
             let mut total = None;
             for slice in slices.iter().filter(|slice| slice.start <= range.start && range.end <= slice.end) {
-                let part = self.part(*slice, axis, range.clone(), &shape, node);
+                let part = self.define_part(*slice, axis, range.clone(), &shape, node);
                 let add = |total| self.values.elementwise(Definition::Binary(Binary::Add, total, part), node);
                 total = Some(total.map_or(part, add));
             }
@@ -386,13 +393,13 @@ impl Rewriting {
         }
         match parts[..] {
             [(part, _)] if self.values.list[part as usize].shape == self.values.intern_trimmed(&whole) => part,
-            _ => self.concatenation(axis, parts, node),
+            _ => self.define_concatenation(axis, parts, node),
         }
     }
 
     /// Defines a view of the elements `range`, along the dimension `axis`, of a slice's adjoint. `range` lies within the slice, so the view
     /// has elements of `slice.x`.
-    fn part(&mut self, slice: Slice, axis: usize, range: Range<usize>, to: &Shape, node: Index) -> Id {
+    fn define_part(&mut self, slice: SliceAdjoint, axis: usize, range: Range<usize>, to: &Shape, node: Index) -> Id {
         if range == (slice.start..slice.end) {
             return slice.x.0;
         }
@@ -404,34 +411,34 @@ impl Rewriting {
     /// Defines the sum of products xᵀ g as one product of two concatenations: the rows of all x, and the rows of all g. If the plan already
     /// concatenates these x or these g, uses the order of that concatenation. Otherwise uses the order in which the operands were defined.
     /// For a sequence, this is the order of its steps.
-    fn product(&mut self, products: Vec<Product>, node: Index) -> Shaped {
+    fn define_product(&mut self, products: Vec<Product>, node: Index) -> ShapedValue {
         let key = |&[(x, _), (y, _)]: &Product| (x.min(y) as usize, x.max(y) as usize);
         let order = positions_by_key(&mut products.iter().map(key));
         let mut products: Vec<Product> = order.into_iter().map(|position| products[position]).collect();
         for side in [1, 0] {
             let parts = products.iter().map(|product| product[side].0).collect();
-            if let Some(order) = self.rows.get(&sorted(parts)) {
-                arrange(&mut products, side, order);
+            if let Some(order) = self.row_orders.get(&sorted(parts)) {
+                reorder(&mut products, side, order);
                 break;
             }
         }
         let [left, right] = [0, 1].map(|side| {
-            let parts: Vec<Shaped> = products.iter().map(|product| product[side]).collect();
+            let parts: Vec<ShapedValue> = products.iter().map(|product| product[side]).collect();
             if let [part] = parts[..] {
                 return part;
             }
             let concatenation = Concatenation { axis: 0, parts };
             let shape = self.values.concatenated_shape(&concatenation);
-            (self.concatenation(0, concatenation.parts, node), self.values.intern_shape(&shape))
+            (self.define_concatenation(0, concatenation.parts, node), self.values.intern_shape(&shape))
         });
-        let left = self.transposed(left, node);
+        let left = self.define_transpose(left, node);
         let shape = [left.1, right.1].map(|shape| self.values.shapes[shape].clone());
         (self.values.product(left, right, node), self.values.intern_shape(&[shape[0][0], shape[1][1]]))
     }
 }
 
 /// Sorts products xᵀ g. Afterwards, the operands with index `side` have the order of the ids in `order`. `side` is 0 for x and 1 for g.
-fn arrange(products: &mut [Product], side: usize, order: &[Id]) {
+fn reorder(products: &mut [Product], side: usize, order: &[Id]) {
     let before = products.to_vec();
     let sources = positions_by_key(&mut before.iter().map(|product| (product[side].0 as usize, 0)));
     let targets = positions_by_key(&mut order.iter().map(|&id| (id as usize, 0)));

@@ -70,7 +70,7 @@ mod tests {
     type Case<'c> = (View, &'c [usize], &'c [usize], Option<usize>);
 
     /// Returns the elements of `view` of `x`.
-    fn applied(view: &View, x: &Tensor<i64>) -> Tensor<i64> {
+    fn apply(view: &View, x: &Tensor<i64>) -> Tensor<i64> {
         match view.apply(x.layout()) {
             Some(layout) => x.with_layout(layout),
             None => Tensor::from_vec(x.to_vec(), view.shape(x.shape())),
@@ -83,10 +83,10 @@ mod tests {
         let (own, from) = (Shape::from(own), Shape::from(from));
         let x = Tensor::from_fn(own.clone(), |index| index.iter().fold(7, |sum, &i| 10 * sum + i as i64));
         let over = |x: &Tensor<i64>, shape: &Shape| x.with_layout(x.layout().expand(shape).unwrap());
-        let expected = applied(view, &over(&x, &from));
+        let expected = apply(view, &over(&x, &from));
         let smaller = match super::view(view, &own, &from)? {
             Unexpanded::Operand => x,
-            Unexpanded::View(view, core) => applied(&view, &over(&x, &core)),
+            Unexpanded::View(view, core) => apply(&view, &over(&x, &core)),
         };
         assert_eq!(over(&smaller, expected.shape()), expected, "{view:?} of {own} over {from}");
         Some(smaller.numel())

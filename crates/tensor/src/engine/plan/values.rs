@@ -1,9 +1,9 @@
 //! Turns the nodes of an expression into the values that must be computed. Each value is computed only over the dimensions along which it
 //! varies.
 //!
-//! An expansion has the same value as its input. The host (such as the tape) can mark data as expanded: then the plan reads the smaller data
-//! from before the expansion. An operation on expanded operands is computed on the operands before the expansion. A sum over an expanded
-//! dimension is a multiplication by the dimension's size. So the gradient of a sum of any size is a single number.
+//! An expansion has the same value as its input. The host (such as the tape) can mark data as expanded: then the plan reads the smaller
+//! data from before the expansion. An operation on expanded operands is computed on the operands before the expansion. A sum over an
+//! expanded dimension is a multiplication by the dimension's size. So the gradient of a sum of any size is a single number.
 //!
 //! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, and
 //! functions of one or two numbers are computed while planning. Operations that change nothing, such as a multiplication by 1, are removed.
@@ -14,7 +14,7 @@ use std::mem::take;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
-use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, Shaped, Value};
+use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, ShapedValue, Value};
 use crate::engine::plan::expression::{Expression, Index, Op, Sameness};
 use crate::engine::plan::interner::Interner;
 use crate::engine::program::AxisSet;
@@ -32,7 +32,7 @@ pub(super) struct Values {
     /// For each definition, the index of the value that it defines. This map is used only if plans are simplified.
     ids: FxHashMap<Definition, Id>,
     /// For each node, the index of its value, or [`NONE`] if the roots do not need the node.
-    pub(super) of: Vec<Id>,
+    pub(super) ids_by_node: Vec<Id>,
     /// The element type of the arithmetic.
     pub(super) dtype: DType,
     pub(super) simplify: bool,
@@ -50,7 +50,7 @@ pub(super) const SCALAR: ShapeId = 0;
 impl Values {
     /// Returns the values of the nodes that `roots` need.
     pub(super) fn new(expression: &Expression, roots: &[Index], dtype: DType, simplify: bool) -> Self {
-        let order = needed(expression, roots);
+        let order = needed_nodes(expression, roots);
         let last = order.iter().chain(roots).copied().max().map_or(0, |last| last as usize + 1);
         let mut values = Values {
             list: Vec::with_capacity(order.len() + 8),
@@ -59,18 +59,18 @@ impl Values {
             views: Interner::default(),
             concatenations: Interner::default(),
             ids: FxHashMap::default(),
-            of: vec![NONE; last],
+            ids_by_node: vec![NONE; last],
             dtype,
             simplify,
         };
         let scalar = values.intern_shape(&[]);
         debug_assert_eq!(scalar, SCALAR);
         for &index in &order {
-            for &input in expression.read(index) {
+            for &input in expression.value_inputs(index) {
                 values.define_input(expression, input);
             }
             let id = values.define(expression, index);
-            values.of[index as usize] = id;
+            values.ids_by_node[index as usize] = id;
         }
         for &root in roots {
             values.define_input(expression, root);
@@ -87,7 +87,7 @@ impl Values {
             views: take(&mut self.views),
             concatenations: Interner::default(),
             ids: FxHashMap::with_capacity_and_hasher(self.ids.len(), FxBuildHasher),
-            of: Vec::new(),
+            ids_by_node: Vec::new(),
             dtype: self.dtype,
             simplify: self.simplify,
         }
@@ -96,7 +96,7 @@ impl Values {
     /// Returns the operands of a value, including the operands of a concatenation or of an operation of the host (such as the tape).
     pub(super) fn reads(&self, expression: &Expression, id: Id) -> SmallVec<[Id; 3]> {
         match self.list[id as usize].definition {
-            Definition::Node(node) => expression.operands(node).iter().map(|&input| self.of(input)).collect(),
+            Definition::Node(node) => expression.operands(node).iter().map(|&input| self.value_of(input)).collect(),
             Definition::Cat(number) => self.concatenations[number].parts.iter().map(|&(id, _)| id).collect(),
             definition => definition.operands(),
         }
@@ -104,19 +104,19 @@ impl Values {
 
     /// Returns, for each value, the number of times that other values and `roots` (the requested nodes) read it.
     pub(super) fn count_readers(&self, expression: &Expression, roots: &[Index]) -> Vec<u32> {
-        let mut readers = vec![0; self.list.len()];
-        roots.iter().for_each(|&root| readers[self.of(root) as usize] += 1);
-        for id in (0..readers.len()).rev() {
-            if readers[id] > 0 {
-                self.reads(expression, id as Id).iter().for_each(|&read| readers[read as usize] += 1);
+        let mut reader_counts = vec![0; self.list.len()];
+        roots.iter().for_each(|&root| reader_counts[self.value_of(root) as usize] += 1);
+        for id in (0..reader_counts.len()).rev() {
+            if reader_counts[id] > 0 {
+                self.reads(expression, id as Id).iter().for_each(|&read| reader_counts[read as usize] += 1);
             }
         }
-        readers
+        reader_counts
     }
 
     /// Returns the index of a node's value.
-    pub(super) fn of(&self, node: Index) -> Id {
-        self.of[node as usize]
+    pub(super) fn value_of(&self, node: Index) -> Id {
+        self.ids_by_node[node as usize]
     }
 
     pub(super) fn shape(&self, id: Id) -> &Shape {
@@ -125,7 +125,7 @@ impl Values {
 
     /// Defines the value of an input node: a number or a leaf. Does nothing if the node already has a value.
     fn define_input(&mut self, expression: &Expression, node: Index) {
-        if self.of[node as usize] == NONE {
+        if self.ids_by_node[node as usize] == NONE {
             let id = match expression.node(node).op {
                 Op::Number(number) => self.number(expression.number(number), node),
                 _ => {
@@ -133,7 +133,7 @@ impl Values {
                     self.push(Definition::Known(node), shape, node)
                 }
             };
-            self.of[node as usize] = id;
+            self.ids_by_node[node as usize] = id;
         }
     }
 
@@ -141,7 +141,7 @@ impl Values {
     fn define(&mut self, expression: &Expression, index: Index) -> Id {
         let node = expression.node(index);
         let operands = expression.operands(index);
-        let id = |values: &Self, position: usize| values.of[operands[position] as usize];
+        let id = |values: &Self, position: usize| values.ids_by_node[operands[position] as usize];
         match node.op {
             Op::Alias(_) | Op::Expand => id(self, 0),
             Op::Other(_) if expression.sameness(index) == Sameness::Alias => id(self, 0),
@@ -178,15 +178,15 @@ impl Values {
                 self.reduce(op, id(self, 0), expression.shape(operands[0]), expression.shape(index), index)
             }
             Op::Matmul => {
-                let [x, y] = [0, 1].map(|position| self.shaped(expression, operands[position]));
+                let [x, y] = [0, 1].map(|position| self.shaped_value(expression, operands[position]));
                 self.product(x, y, index)
             }
             Op::Embed(number) => {
-                let x = self.shaped(expression, operands[0]);
+                let x = self.shaped_value(expression, operands[0]);
                 self.embed(expression.view(number).clone(), x, expression.shape(index), index)
             }
             Op::Cat(axis) => {
-                let parts = operands.iter().map(|&part| self.shaped(expression, part)).collect();
+                let parts = operands.iter().map(|&part| self.shaped_value(expression, part)).collect();
                 self.concatenation(Concatenation { axis: axis as usize, parts }, index)
             }
             _ => {
@@ -197,19 +197,19 @@ impl Values {
     }
 
     /// Returns the value of a node, and the index of the node's shape.
-    fn shaped(&mut self, expression: &Expression, node: Index) -> Shaped {
-        (self.of(node), self.intern_shape(expression.shape(node)))
+    fn shaped_value(&mut self, expression: &Expression, node: Index) -> ShapedValue {
+        (self.value_of(node), self.intern_shape(expression.shape(node)))
     }
 
     /// Returns the value of the adjoint of a view, which has the shape `to`. The value is added if it is new.
-    pub(super) fn embed(&mut self, view: View, x: Shaped, to: &Shape, node: Index) -> Id {
+    pub(super) fn embed(&mut self, view: View, x: ShapedValue, to: &Shape, node: Index) -> Id {
         let view = self.views.intern(view);
         let (to, shape) = (self.intern_shape(to), self.intern_trimmed(to));
         self.intern(Definition::Embed(view, x, to), shape, node)
     }
 
     /// Returns the value of the matrix product of `x` and `y`, which is added if it is new.
-    pub(super) fn product(&mut self, x: Shaped, y: Shaped, node: Index) -> Id {
+    pub(super) fn product(&mut self, x: ShapedValue, y: ShapedValue, node: Index) -> Id {
         let (left, right) = (&self.shapes[x.1], &self.shapes[y.1]);
         let result = Shape::of_product(left, right);
         let shape = self.intern_trimmed(&result);
@@ -279,10 +279,10 @@ impl Values {
     /// Returns the value of an elementwise definition, simplified if simplification is on. The value is added if it is new.
     pub(super) fn elementwise(&mut self, definition: Definition, node: Index) -> Id {
         if self.simplify {
-            if let Some(id) = self.trivial(definition) {
+            if let Some(id) = self.find_identity(definition) {
                 return id;
             }
-            if let Some(value) = self.folded(definition) {
+            if let Some(value) = self.fold_constants(definition) {
                 return self.number(value, node);
             }
         }
@@ -295,7 +295,7 @@ impl Values {
 }
 
 /// Returns the nodes that must be computed for `roots`, in ascending order.
-fn needed(expression: &Expression, roots: &[Index]) -> Vec<Index> {
+fn needed_nodes(expression: &Expression, roots: &[Index]) -> Vec<Index> {
     let mut seen = vec![false; roots.iter().max().map_or(0, |&last| last as usize + 1)];
     let mut order = Vec::new();
     let mut open: Vec<Index> = roots.to_vec();
@@ -304,7 +304,7 @@ fn needed(expression: &Expression, roots: &[Index]) -> Vec<Index> {
         if !seen[index as usize] && !is_leaf {
             seen[index as usize] = true;
             order.push(index);
-            open.extend(expression.read(index));
+            open.extend(expression.value_inputs(index));
         }
     }
     order.sort_unstable();

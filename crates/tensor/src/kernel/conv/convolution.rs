@@ -18,16 +18,16 @@ use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid};
 use crate::memory::scratch::Scratch;
-use crate::thresholds::conv::{MAX_SUMS, TILE};
+use crate::thresholds::conv::{MAX_PARTIAL_SUMS, TILE};
 
 impl Geometry {
     /// Returns the number of windows in a tile: a range of columns of the matrix of columns that is computed at once.
-    fn tile(&self) -> usize {
-        (TILE / self.rows()).max(1).next_multiple_of(64).min(self.windows())
+    fn tile_windows(&self) -> usize {
+        (TILE / self.column_rows()).max(1).next_multiple_of(64).min(self.window_count())
     }
 
-    fn tiles(&self) -> usize {
-        self.windows().div_ceil(self.tile())
+    fn tile_count(&self) -> usize {
+        self.window_count().div_ceil(self.tile_windows())
     }
 
     /// Returns whether the convolution is depthwise with few outputs per channel. A matrix product would then have only a few rows.
@@ -36,22 +36,22 @@ impl Geometry {
     }
 
     /// Returns whether the direct kernels compute the convolution faster than a matrix product does. The thresholds here, in
-    /// `is_direct_for_input` and in `is_direct_for_weight` were measured. Matrix products are faster for windows of one element. They are
-    /// also faster if direct kernels need as much time for copying results as for computing them.
-    fn is_direct(&self) -> bool {
-        let taps = self.taps();
+    /// `is_direct_faster_for_input` and in `is_direct_faster_for_weight` were measured. Matrix products are faster for windows of one
+    /// element. They are also faster if direct kernels need as much time for copying results as for computing them.
+    fn is_direct_faster(&self) -> bool {
+        let taps = self.tap_count();
         let efficiency = direct::efficiency(self);
-        taps > 1 && (self.is_depthwise() && efficiency > 0.0 || self.rows() >= 27 && efficiency >= 0.7)
+        taps > 1 && (self.is_depthwise() && efficiency > 0.0 || self.column_rows() >= 27 && efficiency >= 0.7)
     }
 
-    fn is_direct_for_input(&self) -> bool {
-        let taps = self.taps();
+    fn is_direct_faster_for_input(&self) -> bool {
+        let taps = self.tap_count();
         let efficiency = direct::input_efficiency(self);
         taps > 1 && (self.is_depthwise() && efficiency > 0.0 || self.channels >= 4 && efficiency >= 0.7)
     }
 
-    fn is_direct_for_weight(&self) -> bool {
-        let taps = self.taps();
+    fn is_direct_faster_for_weight(&self) -> bool {
+        let taps = self.tap_count();
         let steps = self.axes.iter().any(|axis| axis.stride > 1);
         let efficiency = direct::efficiency(self);
         let small = self.channels >= 8 && self.out <= 32 && !steps && efficiency >= 0.7;
@@ -66,48 +66,49 @@ impl Geometry {
     }
 
     /// Returns the sizes of the matrix product of the weights and a matrix with one column for each of `windows` windows.
-    fn product(&self, windows: usize) -> Sizes {
-        Sizes { m: self.out, n: windows, k: self.rows(), add: false }
+    fn product_sizes(&self, windows: usize) -> Sizes {
+        Sizes { m: self.out, n: windows, k: self.column_rows(), add: false }
     }
 }
 
 /// Computes the convolution `z` of the input `x` with the weights `w`.
 pub(crate) fn forward<T: Element>(geometry: &Geometry, x: &[T], w: &[T], z: &mut [T]) -> Result<(), AllocationError> {
-    if T::DIRECT && geometry.is_direct() {
+    if T::HAS_DIRECT && geometry.is_direct_faster() {
         return T::convolve(DirectCall::Forward { geometry, x, w, z });
     }
     let (plane, windows, tiles, out) =
-        (geometry.channels * geometry.plane(), geometry.windows(), geometry.tiles(), geometry.out);
+        (geometry.channels * geometry.input_plane_len(), geometry.window_count(), geometry.tile_count(), geometry.out);
     // Computes the results `z` of a tile: the `count` windows of block `block` that begin with window `first`. A block is one group of one
     // image.
     let product = |block: usize, first: usize, count: usize, columns: &mut [T], z: &mut [T]| {
-        let weights = Matrix::rows(w, block % geometry.groups * geometry.weights(), geometry.rows());
+        let weights =
+            Matrix::row_major(w, block % geometry.groups * geometry.group_weight_count(), geometry.column_rows());
         let right = if geometry.is_pointwise() {
-            Matrix::rows(x, block * plane + first, windows)
+            Matrix::row_major(x, block * plane + first, windows)
         } else {
             gather(geometry, &x[block * plane..][..plane], first, count, columns)?;
-            Matrix::rows(&*columns, 0, count)
+            Matrix::row_major(&*columns, 0, count)
         };
-        T::product(geometry.product(count), weights, right, z)
+        T::product(geometry.product_sizes(count), weights, right, z)
     };
-    let room = if geometry.is_pointwise() { 0 } else { geometry.rows() * geometry.tile() };
+    let columns_len = if geometry.is_pointwise() { 0 } else { geometry.column_rows() * geometry.tile_windows() };
     if tiles == 1 {
         // If the convolution of one block (one group of one image) is little work, a task computes several blocks.
-        let per_part = (TILE / (4 * geometry.rows() * windows)).max(1);
-        return partition::try_chunks(z, per_part * out * windows, geometry.schedule(), |part, z| {
-            let mut columns = Scratch::new(room)?;
-            for (block, z) in (part * per_part..).zip(z.chunks_exact_mut(out * windows)) {
+        let blocks_per_part = (TILE / (4 * geometry.column_rows() * windows)).max(1);
+        return partition::try_chunks(z, blocks_per_part * out * windows, geometry.schedule(), |part, z| {
+            let mut columns = Scratch::new(columns_len)?;
+            for (block, z) in (part * blocks_per_part..).zip(z.chunks_exact_mut(out * windows)) {
                 product(block, 0, windows, &mut columns, z)?;
             }
             Ok(())
         });
     }
     let units = geometry.batch * geometry.groups * tiles;
-    let grid = Grid::equal(z, windows, (out, geometry.tile()));
+    let grid = Grid::equal(z, windows, (out, geometry.tile_windows()));
     partition::try_run(units, geometry.schedule(), grid, |unit, mut z| {
-        let (block, first) = (unit / tiles, unit % tiles * geometry.tile());
-        let count = geometry.tile().min(windows - first);
-        let (mut columns, mut results) = (Scratch::new(room)?, Scratch::new(out * count)?);
+        let (block, first) = (unit / tiles, unit % tiles * geometry.tile_windows());
+        let count = geometry.tile_windows().min(windows - first);
+        let (mut columns, mut results) = (Scratch::new(columns_len)?, Scratch::new(out * count)?);
         product(block, first, count, &mut columns, &mut results)?;
         for (row, values) in results.chunks_exact(count).enumerate() {
             z.row(row).copy_from_slice(values);
@@ -124,31 +125,36 @@ pub(crate) fn input_gradient<T: Element>(
     z: &[T],
     x: &mut [T],
 ) -> Result<(), AllocationError> {
-    if T::DIRECT && geometry.is_direct_for_input() {
+    if T::HAS_DIRECT && geometry.is_direct_faster_for_input() {
         return T::convolve(DirectCall::Input { geometry, w, z, x });
     }
-    let (windows, plane) = (geometry.windows(), geometry.plane());
+    let (windows, plane) = (geometry.window_count(), geometry.input_plane_len());
     // If there are fewer than 4 blocks (a block is one group of one image), their channels are divided into up to 4 slices, so that more
     // threads have work.
     let slices = if geometry.batch * geometry.groups >= 4 { 1 } else { geometry.channels.min(4) };
-    let each = geometry.channels.div_ceil(slices);
-    let slices = geometry.channels.div_ceil(each);
-    let grid = Grid::equal(x, geometry.channels * plane, (1, each * plane));
+    let channels_per_slice = geometry.channels.div_ceil(slices);
+    let slices = geometry.channels.div_ceil(channels_per_slice);
+    let grid = Grid::equal(x, geometry.channels * plane, (1, channels_per_slice * plane));
     partition::try_run(geometry.batch * geometry.groups * slices, geometry.schedule(), grid, |unit, mut x| {
-        let (block, first, x) = (unit / slices, unit % slices * each, x.row(0));
-        let part = Geometry { channels: each.min(geometry.channels - first), ..*geometry };
-        let at = block % geometry.groups * geometry.weights() + first * geometry.taps();
-        let weights = Matrix::rows(w, at, geometry.rows()).transposed();
-        let sizes = |count| Sizes { m: part.rows(), n: count, k: geometry.out, add: false };
+        let (block, first, x) = (unit / slices, unit % slices * channels_per_slice, x.row(0));
+        let part = Geometry { channels: channels_per_slice.min(geometry.channels - first), ..*geometry };
+        let at = block % geometry.groups * geometry.group_weight_count() + first * geometry.tap_count();
+        let weights = Matrix::row_major(w, at, geometry.column_rows()).transposed();
+        let sizes = |count| Sizes { m: part.column_rows(), n: count, k: geometry.out, add: false };
         if geometry.is_pointwise() {
-            return T::product(sizes(windows), weights, Matrix::rows(z, block * geometry.out * windows, windows), x);
+            return T::product(
+                sizes(windows),
+                weights,
+                Matrix::row_major(z, block * geometry.out * windows, windows),
+                x,
+            );
         }
         x.fill(T::ZERO);
-        let mut columns = Scratch::new(part.rows() * part.tile())?;
-        for from in (0..windows).step_by(part.tile()) {
-            let count = part.tile().min(windows - from);
-            let columns = &mut columns[..part.rows() * count];
-            let right = Matrix::rows(z, block * geometry.out * windows + from, windows);
+        let mut columns = Scratch::new(part.column_rows() * part.tile_windows())?;
+        for from in (0..windows).step_by(part.tile_windows()) {
+            let count = part.tile_windows().min(windows - from);
+            let columns = &mut columns[..part.column_rows() * count];
+            let right = Matrix::row_major(z, block * geometry.out * windows + from, windows);
             T::product(sizes(count), weights, right, columns)?;
             scatter(&part, columns, from, count, x)?;
         }
@@ -165,30 +171,33 @@ pub(crate) fn weight_gradient<T: Element>(
     w: &mut [T],
 ) -> Result<(), AllocationError> {
     // The direct kernel multiplies some elements of `x` by padding zeros. For an infinite element or a NaN, the product would be NaN.
-    if T::DIRECT && geometry.is_direct_for_weight() && T::are_finite(x) {
+    if T::HAS_DIRECT && geometry.is_direct_faster_for_weight() && T::are_finite(x) {
         return T::convolve(DirectCall::Weight { geometry, x, z, w });
     }
-    let (windows, plane, tiles) = (geometry.windows(), geometry.channels * geometry.plane(), geometry.tiles());
+    let (windows, plane, tiles) =
+        (geometry.window_count(), geometry.channels * geometry.input_plane_len(), geometry.tile_count());
     let units = geometry.batch * tiles;
-    let most = if w.len() <= TILE { MAX_SUMS } else { 2 };
+    let most = if w.len() <= TILE { MAX_PARTIAL_SUMS } else { 2 };
     let parts = units.min(most);
     let (each, len) = (units.div_ceil(parts), w.len());
     let parts = units.div_ceil(each);
     let part = |number: usize, w: &mut [T]| {
-        let mut columns = Scratch::new(if geometry.is_pointwise() { 0 } else { geometry.rows() * geometry.tile() })?;
+        let mut columns =
+            Scratch::new(if geometry.is_pointwise() { 0 } else { geometry.column_rows() * geometry.tile_windows() })?;
         for unit in number * each..units.min((number + 1) * each) {
             let (image, tile) = (unit / tiles, unit % tiles);
-            let (first, count) = (tile * geometry.tile(), geometry.tile().min(windows - tile * geometry.tile()));
-            for (group, w) in w.chunks_exact_mut(geometry.weights()).enumerate() {
+            let (first, count) =
+                (tile * geometry.tile_windows(), geometry.tile_windows().min(windows - tile * geometry.tile_windows()));
+            for (group, w) in w.chunks_exact_mut(geometry.group_weight_count()).enumerate() {
                 let block = image * geometry.groups + group;
                 let columns = if geometry.is_pointwise() {
-                    Matrix::rows(x, block * plane + first, windows)
+                    Matrix::row_major(x, block * plane + first, windows)
                 } else {
                     gather(geometry, &x[block * plane..][..plane], first, count, &mut columns)?;
-                    Matrix::rows(&columns, 0, count)
+                    Matrix::row_major(&columns, 0, count)
                 };
-                let left = Matrix::rows(z, block * geometry.out * windows + first, windows);
-                let sizes = Sizes { m: geometry.out, n: geometry.rows(), k: count, add: unit > number * each };
+                let left = Matrix::row_major(z, block * geometry.out * windows + first, windows);
+                let sizes = Sizes { m: geometry.out, n: geometry.column_rows(), k: count, add: unit > number * each };
                 T::product(sizes, left, columns.transposed(), w)?;
             }
         }
@@ -199,7 +208,7 @@ pub(crate) fn weight_gradient<T: Element>(
     }
     let mut sums = Scratch::new(parts * len)?;
     partition::try_chunks(&mut sums, len, geometry.schedule(), part)?;
-    direct::add_up(&sums, w);
+    direct::sum_arrays(&sums, w);
     Ok(())
 }
 
@@ -221,7 +230,8 @@ mod tests {
             for (out, channel) in
                 (0..geometry.out).flat_map(|out| (0..geometry.channels).map(move |channel| (out, channel)))
             {
-                for (window, tap) in (0..geometry.windows()).flat_map(|i| (0..geometry.taps()).map(move |tap| (i, tap)))
+                for (window, tap) in
+                    (0..geometry.window_count()).flat_map(|i| (0..geometry.tap_count()).map(move |tap| (i, tap)))
                 {
                     let place = |axis: &WindowAxis, window: usize, tap: usize| {
                         let place = (window * axis.stride + tap * axis.dilation) as isize - axis.before as isize;
@@ -233,12 +243,13 @@ mod tests {
                         place(w, window % w.output, tap % w.kernel),
                     );
                     if let (Some(i), Some(j), Some(k)) = places {
-                        let x =
-                            (block * geometry.channels + channel) * geometry.plane() + (i * h.input + j) * w.input + k;
-                        let weights = (block % geometry.groups * geometry.out + out) * geometry.rows()
-                            + channel * geometry.taps()
+                        let x = (block * geometry.channels + channel) * geometry.input_plane_len()
+                            + (i * h.input + j) * w.input
+                            + k;
+                        let weights = (block % geometry.groups * geometry.out + out) * geometry.column_rows()
+                            + channel * geometry.tap_count()
                             + tap;
-                        each(x, weights, (block * geometry.out + out) * geometry.windows() + window);
+                        each(x, weights, (block * geometry.out + out) * geometry.window_count() + window);
                     }
                 }
             }
@@ -279,11 +290,11 @@ mod tests {
     /// Checks the results of the direct kernels, even for convolutions for which [`forward`] would not choose them.
     fn check_directly<T: Products + HasMicroKernels>(geometry: &Geometry) {
         let blocks = geometry.batch * geometry.groups;
-        let x = integers::<T>(blocks * geometry.channels * geometry.plane(), 1);
-        let w = integers::<T>(geometry.groups * geometry.weights(), 5);
-        let z = integers::<T>(blocks * geometry.out * geometry.windows(), 11);
+        let x = integers::<T>(blocks * geometry.channels * geometry.input_plane_len(), 1);
+        let w = integers::<T>(geometry.groups * geometry.group_weight_count(), 5);
+        let z = integers::<T>(blocks * geometry.out * geometry.window_count(), 11);
         let [results, input, weights] = references(geometry, [&x, &w, &z]);
-        for kernels in InstructionSet::ALL.map(T::kernels_of).into_iter().chain([T::kernels_of_arrays()]) {
+        for kernels in InstructionSet::ALL.map(T::kernels_for).into_iter().chain([T::array_kernels()]) {
             let mut out = integers::<T>(z.len(), 3);
             direct::run(kernels, DirectCall::Forward { geometry, x: &x, w: &w, z: &mut out }).unwrap();
             assert_eq!(out, results, "{geometry:?}");
@@ -298,9 +309,9 @@ mod tests {
 
     fn check<T: Element>(geometry: &Geometry) {
         let blocks = geometry.batch * geometry.groups;
-        let x = integers::<T>(blocks * geometry.channels * geometry.plane(), 1);
-        let w = integers::<T>(geometry.groups * geometry.weights(), 5);
-        let z = integers::<T>(blocks * geometry.out * geometry.windows(), 11);
+        let x = integers::<T>(blocks * geometry.channels * geometry.input_plane_len(), 1);
+        let w = integers::<T>(geometry.groups * geometry.group_weight_count(), 5);
+        let z = integers::<T>(blocks * geometry.out * geometry.window_count(), 11);
         let [results, input, weights] = references(geometry, [&x, &w, &z]);
         let mut out = integers::<T>(z.len(), 3);
         forward(geometry, &x, &w, &mut out).unwrap();
@@ -325,12 +336,12 @@ mod tests {
         };
         let axes = [axis(1, 1), axis(12, 3), axis(40, 3)];
         let geometry = Geometry { batch: 1, groups: 1, channels: 8, out: 8, axes };
-        assert!(geometry.is_direct_for_weight());
-        let z = integers::<f32>(geometry.out * geometry.windows(), 11);
+        assert!(geometry.is_direct_faster_for_weight());
+        let z = integers::<f32>(geometry.out * geometry.window_count(), 11);
         for bad in [f32::INFINITY, f32::NAN] {
-            let mut x = integers::<f32>(geometry.channels * geometry.plane(), 1);
+            let mut x = integers::<f32>(geometry.channels * geometry.input_plane_len(), 1);
             x[40] = bad;
-            let mut w = vec![0.0; geometry.weights()];
+            let mut w = vec![0.0; geometry.group_weight_count()];
             weight_gradient(&geometry, &x, &z, &mut w).unwrap();
             let expected = reference(&geometry, w.len(), |i, j, k| (j, x[i] * z[k]));
             assert!(w.iter().filter(|w| w.is_finite()).count() > w.len() / 2);
@@ -438,7 +449,7 @@ mod tests {
         let axis = WindowAxis { input: 5000, kernel: 40, output: 2490, stride: 2, dilation: 1, before: 10 };
         let geometry =
             Geometry { batch: 1, groups: 1, channels: 4, out: 2, axes: [WindowAxis::NONE, WindowAxis::NONE, axis] };
-        assert!(geometry.tiles() > 1);
+        assert!(geometry.tile_count() > 1);
         check::<f64>(&geometry);
         check_directly::<f64>(&geometry);
     }

@@ -13,83 +13,99 @@
 //! whether a direct convolution may be faster than a matrix product. [`convolution`](crate::kernel::conv::convolution) decides.
 
 use crate::kernel::conv::geometry::{Geometry, WindowAxis};
-use crate::kernel::conv::planes::{Packed, Planes, WindowRun, copy, reach, row_major_strides};
+use crate::kernel::conv::planes::{PackedAxis, PackedPlanes, WindowRun, copy_row, reach, row_major_strides};
 use crate::kernel::matmul::micro::{DotProducts, HasMicroKernels, MicroKernel, MicroKernels, TileSums};
 use crate::kernel::matmul::product::Products;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
-use crate::thresholds::conv::{CHUNK, MAX_SUMS, MIN_PARALLEL, RUN_ELEMENTS, SEGMENT, SLACK, WINDOWS_AT_ONCE};
+use crate::thresholds::conv::{
+    CHUNK_WINDOWS, MAX_PARTIAL_SUMS, MIN_PARALLEL, READ_SLACK, RUN_ELEMENTS, SEGMENT, WINDOWS_AT_ONCE,
+};
 
 /// The weights of a convolution, in the order in which the kernels read them. The rows of the result (its output channels) are divided into
 /// groups. For each input plane and tap (a position in the window), a group stores the weights of all its rows.
 struct Weights<T: Products> {
     data: Scratch<T>,
-    /// For each group of rows: its first row, its number of rows, the number of rows that the kernel computes, and the position of its
-    /// first weight in `data`.
-    groups: Vec<(usize, usize, usize, usize)>,
-    len: usize,
+    row_groups: Vec<RowGroup>,
+    /// The number of weights of a block (a group of channels), with the padding of its last group of rows.
+    block_len: usize,
+}
+
+/// A group of rows (output channels) that the kernel computes at once.
+#[derive(Clone, Copy)]
+struct RowGroup {
+    first_row: usize,
+    /// The number of rows of the group.
+    row_count: usize,
+    /// The number of rows that the kernel computes. It is larger than `row_count` if the last rows are padding.
+    computed_rows: usize,
+    /// The position of the group's first weight among the weights of a block.
+    start: usize,
 }
 
 impl<T: Products> Weights<T> {
     /// Copies the weights of `blocks` blocks (groups of channels) of `w`. A block has `rows` rows, whose weights begin `strides[0]`
-    /// elements apart. A row has the weights of `inputs` planes, `strides[1]` elements apart. `taps` has the positions of the weights of a
-    /// plane that are copied.
+    /// elements apart. A row has the weights of `input_planes` planes, `strides[1]` elements apart. `tap_weights` has the positions of the
+    /// weights of a plane that are copied.
     fn new(
         kernels: &dyn MicroKernels<T>,
         w: &[T],
         blocks: usize,
         rows: usize,
-        inputs: usize,
+        input_planes: usize,
         strides: [usize; 2],
-        taps: &[usize],
+        tap_weights: &[usize],
     ) -> Result<Self, AllocationError> {
-        let (mut groups, mut len, mut row) = (Vec::new(), 0, 0);
-        while row < rows {
-            let computed = kernels.tile_rows(rows - row);
-            groups.push((row, computed.min(rows - row), computed, len));
-            (row, len) = (row + computed, len + computed * inputs * taps.len());
+        let (mut row_groups, mut block_len, mut first_row) = (Vec::new(), 0, 0);
+        while first_row < rows {
+            let computed_rows = kernels.tile_rows(rows - first_row);
+            let row_count = computed_rows.min(rows - first_row);
+            row_groups.push(RowGroup { first_row, row_count, computed_rows, start: block_len });
+            first_row += computed_rows;
+            block_len += computed_rows * input_planes * tap_weights.len();
         }
-        let mut data = Scratch::new((blocks * len).max(1))?;
+        let mut data = Scratch::new((blocks * block_len).max(1))?;
         let each = w.len() / blocks;
         for (block, w) in w.chunks_exact(each).enumerate() {
-            for &(first, count, computed, at) in &groups {
-                let factors = data[block * len + at..].chunks_exact_mut(computed);
-                let places = (0..inputs).flat_map(|input| taps.iter().map(move |tap| input * strides[1] + tap));
-                for (factors, place) in factors.zip(places) {
-                    factors[count..].fill(T::ZERO);
-                    for (r, factor) in factors[..count].iter_mut().enumerate() {
-                        *factor = w[place + (first + r) * strides[0]];
+            for &RowGroup { first_row, row_count, computed_rows, start } in &row_groups {
+                let factors = data[block * block_len + start..].chunks_exact_mut(computed_rows);
+                let positions =
+                    (0..input_planes).flat_map(|input| tap_weights.iter().map(move |tap| input * strides[1] + tap));
+                for (factors, position) in factors.zip(positions) {
+                    factors[row_count..].fill(T::ZERO);
+                    for (r, factor) in factors[..row_count].iter_mut().enumerate() {
+                        *factor = w[position + (first_row + r) * strides[0]];
                     }
                 }
             }
         }
-        Ok(Weights { data, groups, len })
+        Ok(Weights { data, row_groups, block_len })
     }
 }
 
 /// A sum of weights times elements of the input's planes (copied with their padding), computed for each window.
-struct Sum<'a, T: Products> {
+struct WindowSum<'a, T: Products> {
     kernels: &'a dyn MicroKernels<T>,
     /// The number of elements in a copied plane.
-    plane: usize,
+    plane_len: usize,
     /// The number of planes that are summed for each result.
-    inputs: usize,
+    input_planes: usize,
     /// For each tap, the position of the first element of its run: the contiguous elements that the tap (a position in the window)
     /// multiplies.
-    taps: Vec<usize>,
+    tap_starts: Vec<usize>,
     weights: Weights<T>,
     windows: WindowRun,
     /// The number of elements in a plane of the result.
-    result: usize,
+    result_plane_len: usize,
 }
 
-impl<T: Products> Sum<'_, T> {
+impl<T: Products> WindowSum<'_, T> {
     /// Returns the number of chunks in a run: the elements of a copied plane from the first window to the last. A chunk is the part of a
     /// run that is computed at once.
-    fn chunks(&self) -> usize {
-        self.windows.run().div_ceil(CHUNK)
+    fn chunk_count(&self) -> usize {
+        self.windows.len().div_ceil(CHUNK_WINDOWS)
     }
 
     /// Computes a tile `out` of the result of the block (one group of one image) with index `block`. The tile has the windows in the chunks
@@ -103,29 +119,29 @@ impl<T: Products> Sum<'_, T> {
         results: &mut [T],
         out: &mut Tile<T>,
     ) {
-        let run = self.windows.run();
-        let (top, left) = out.first();
+        let run = self.windows.len();
+        let (top, left) = out.origin();
         for chunk in chunks {
-            let (first, end) = (chunk * CHUNK, run.min((chunk + 1) * CHUNK));
-            for &(row, count, rows, at) in &self.weights.groups[groups.clone()] {
+            let (first, end) = (chunk * CHUNK_WINDOWS, run.min((chunk + 1) * CHUNK_WINDOWS));
+            for &RowGroup { first_row, row_count, computed_rows, start } in &self.weights.row_groups[groups.clone()] {
                 self.kernels.run(MicroKernel::TileSums(TileSums {
-                    rows,
+                    rows: computed_rows,
                     source: &source[first..],
-                    inputs: self.inputs,
-                    plane: self.plane,
-                    taps: &self.taps,
-                    factors: &self.weights.data[block * self.weights.len + at..]
-                        [..rows * self.inputs * self.taps.len()],
+                    input_planes: self.input_planes,
+                    plane_len: self.plane_len,
+                    tap_starts: &self.tap_starts,
+                    factors: &self.weights.data[block * self.weights.block_len + start..]
+                        [..computed_rows * self.input_planes * self.tap_starts.len()],
                     results,
-                    pitch: CHUNK,
+                    pitch: CHUNK_WINDOWS,
                     count: end - first,
                 }));
-                for (r, results) in results.chunks_exact(CHUNK).take(count).enumerate() {
-                    let out = out.row(row + r - top);
+                for (r, results) in results.chunks_exact(CHUNK_WINDOWS).take(row_count).enumerate() {
+                    let out = out.row(first_row + r - top);
                     self.windows.segments(first, end, |from, place, count| {
                         let (from, out) = (&results[from - first..][..count], &mut out[place - left..]);
-                        match self.windows.steps[2] {
-                            1 => copy(from, &mut out[..count]),
+                        match self.windows.result_strides[2] {
+                            1 => copy_row(from, &mut out[..count]),
                             step => out.iter_mut().step_by(step).zip(from).for_each(|(out, &value)| *out = value),
                         }
                     });
@@ -142,19 +158,20 @@ impl<T: Products> Sum<'_, T> {
         schedule: Schedule,
         out: &mut [T],
     ) -> Result<(), AllocationError> {
-        let (chunks, all) = (self.chunks(), self.weights.groups.len());
+        let (chunks, all) = (self.chunk_count(), self.weights.row_groups.len());
         let slices = if chunks >= 4 { 1 } else { all.min(4) };
-        let each = all.div_ceil(slices);
-        let slices = all.div_ceil(each);
-        let groups = |slice: usize| slice * each..all.min((slice + 1) * each);
-        let last_row = |slice: usize| self.weights.groups[groups(slice).end - 1];
-        let rows: Vec<usize> = (0..slices).map(last_row).map(|(row, count, ..)| row + count).collect();
-        let place = |chunk: usize| self.windows.place_from(chunk * CHUNK).unwrap_or(self.result);
+        let groups_per_slice = all.div_ceil(slices);
+        let slices = all.div_ceil(groups_per_slice);
+        let groups = |slice: usize| slice * groups_per_slice..all.min((slice + 1) * groups_per_slice);
+        let last_row = |slice: usize| self.weights.row_groups[groups(slice).end - 1];
+        let rows: Vec<usize> = (0..slices).map(last_row).map(|group| group.first_row + group.row_count).collect();
+        let place =
+            |chunk: usize| self.windows.result_position_from(chunk * CHUNK_WINDOWS).unwrap_or(self.result_plane_len);
         let places: Vec<usize> = (1..=chunks).map(place).collect();
-        let grid = Grid::ends(out, self.result, &rows, &places);
+        let grid = Grid::ends(out, self.result_plane_len, &rows, &places);
         partition::try_run(chunks * slices, schedule, grid, |unit, mut out| {
             let (slice, chunk) = (unit / chunks, unit % chunks);
-            let mut results = Scratch::new(8 * CHUNK)?;
+            let mut results = Scratch::new(8 * CHUNK_WINDOWS)?;
             self.compute(block, source, (chunk..chunk + 1, groups(slice)), &mut results, &mut out);
             Ok(())
         })
@@ -166,43 +183,52 @@ impl<T: Products> Sum<'_, T> {
 fn compute_sums<T: Products>(
     blocks: usize,
     groups: usize,
-    planes: &Planes,
+    planes: &PackedPlanes,
     x: &[T],
-    sums: &[Sum<T>],
+    sums: &[WindowSum<T>],
     out: &mut [T],
 ) -> Result<(), AllocationError> {
     if sums.is_empty() {
         return Ok(());
     }
-    let (inputs, plane, block_len) = (sums[0].inputs, planes.len(), out.len() / blocks);
+    let (inputs, plane, block_len) = (sums[0].input_planes, planes.plane_len(), out.len() / blocks);
     let from = x.len() / blocks / inputs;
     let fill = |x: &[T], source: &mut [T]| {
-        x.chunks_exact(from).zip(source.chunks_exact_mut(plane)).for_each(|(x, to)| planes.copy(x, to, planes.part()));
+        x.chunks_exact(from)
+            .zip(source.chunks_exact_mut(plane))
+            .for_each(|(x, to)| planes.copy(x, to, planes.part_len()));
     };
-    let work = sums.iter().map(|sum| sum.windows.run().saturating_mul(sum.weights.len)).fold(0, usize::saturating_add);
+    let work =
+        sums.iter().map(|sum| sum.windows.len().saturating_mul(sum.weights.block_len)).fold(0, usize::saturating_add);
     let schedule = Schedule::parallel_from(MIN_PARALLEL, work.saturating_mul(blocks));
     if blocks >= 4 {
         // If the convolution of one block (one group of one image) is little work, a task computes several blocks.
-        let per_part = ((1 << 18) / work.max(1)).clamp(1, blocks.div_ceil(4));
-        return partition::try_chunks(out, per_part * block_len, schedule, |part, out| {
-            let mut source = Scratch::zeroed(inputs * plane + SLACK)?;
-            let mut results = Scratch::new(8 * CHUNK)?;
-            for (block, out) in (part * per_part..).zip(out.chunks_exact_mut(block_len)) {
+        let blocks_per_part = ((1 << 18) / work.max(1)).clamp(1, blocks.div_ceil(4));
+        return partition::try_chunks(out, blocks_per_part * block_len, schedule, |part, out| {
+            let mut source = Scratch::zeroed(inputs * plane + READ_SLACK)?;
+            let mut results = Scratch::new(8 * CHUNK_WINDOWS)?;
+            for (block, out) in (part * blocks_per_part..).zip(out.chunks_exact_mut(block_len)) {
                 fill(&x[block * inputs * from..][..inputs * from], &mut source);
                 for sum in sums {
-                    let all = (0..sum.chunks(), 0..sum.weights.groups.len());
-                    sum.compute(block % groups, &source, all, &mut results, &mut Tile::whole(out, sum.result));
+                    let all = (0..sum.chunk_count(), 0..sum.weights.row_groups.len());
+                    sum.compute(
+                        block % groups,
+                        &source,
+                        all,
+                        &mut results,
+                        &mut Tile::whole(out, sum.result_plane_len),
+                    );
                 }
             }
             Ok(())
         });
     }
-    let mut source = Scratch::zeroed(inputs * plane + SLACK)?;
+    let mut source = Scratch::zeroed(inputs * plane + READ_SLACK)?;
     for (block, out) in out.chunks_exact_mut(block_len).enumerate() {
         let x = &x[block * inputs * from..][..inputs * from];
-        let per_part = inputs.div_ceil(8);
-        partition::chunks(&mut source[..inputs * plane], per_part * plane, schedule, |part, source| {
-            fill(&x[part * per_part * from..], source);
+        let blocks_per_part = inputs.div_ceil(8);
+        partition::chunks(&mut source[..inputs * plane], blocks_per_part * plane, schedule, |part, source| {
+            fill(&x[part * blocks_per_part * from..], source);
         });
         sums.iter().try_for_each(|sum| sum.compute_tiles(block % groups, &source, schedule, out))?;
     }
@@ -224,7 +250,7 @@ pub enum DirectCall<'a, T> {
 #[doc(hidden)]
 pub trait DirectConvolutions: Products {
     /// True for types that have direct convolutions. Otherwise [`convolve`](Self::convolve) must not be called.
-    const DIRECT: bool = false;
+    const HAS_DIRECT: bool = false;
 
     /// Returns whether all elements are finite.
     fn are_finite(_x: &[Self]) -> bool {
@@ -244,7 +270,7 @@ impl DirectConvolutions for bool {}
 macro_rules! floats {
     ($($type:ident),*) => {$(
         impl DirectConvolutions for $type {
-            const DIRECT: bool = true;
+            const HAS_DIRECT: bool = true;
 
             fn are_finite(x: &[Self]) -> bool {
                 // The fold has no branch per element, so that the compiler vectorizes it.
@@ -277,24 +303,25 @@ fn forward<T: Products>(
     w: &[T],
     z: &mut [T],
 ) -> Result<(), AllocationError> {
-    let planes = Planes(geometry.axes.each_ref().map(Packed::input));
+    let planes = PackedPlanes(geometry.axes.each_ref().map(PackedAxis::of_input));
     let &Geometry { batch, groups, channels, out, .. } = geometry;
-    let (all, strides): (Vec<usize>, _) = ((0..geometry.taps()).collect(), [geometry.rows(), geometry.taps()]);
-    let sum = Sum {
+    let (all, strides): (Vec<usize>, _) =
+        ((0..geometry.tap_count()).collect(), [geometry.column_rows(), geometry.tap_count()]);
+    let sum = WindowSum {
         kernels,
-        plane: planes.len(),
-        inputs: channels,
-        taps: input_taps(geometry, &planes, planes.part()),
+        plane_len: planes.plane_len(),
+        input_planes: channels,
+        tap_starts: input_taps(geometry, &planes, planes.part_len()),
         weights: Weights::new(kernels, w, groups, out, channels, strides, &all)?,
-        windows: WindowRun::whole(geometry, &planes),
-        result: geometry.windows(),
+        windows: WindowRun::of_all_windows(geometry, &planes),
+        result_plane_len: geometry.window_count(),
     };
     compute_sums(batch * groups, groups, &planes, x, &[sum], z)
 }
 
 /// Returns, for each tap (a position in the window), the position of the first element that the tap reads, within a copied plane of the
 /// input. A plane has several parts if the stride is greater than 1. The parts begin `pitch` elements apart.
-fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> {
+fn input_taps(geometry: &Geometry, planes: &PackedPlanes, pitch: usize) -> Vec<usize> {
     let strides = planes.strides();
     let taps = |k: usize| {
         let (axis, packed) = (&geometry.axes[k], &planes.0[k]);
@@ -305,7 +332,7 @@ fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> 
         })
     };
     let counts = [1, 2].map(|k| planes.0[k].parts.len());
-    let mut all = Vec::with_capacity(geometry.taps());
+    let mut all = Vec::with_capacity(geometry.tap_count());
     for (d, i) in taps(0) {
         for (h, j) in taps(1) {
             for (w, k) in taps(2) {
@@ -321,27 +348,32 @@ fn input_taps(geometry: &Geometry, planes: &Planes, pitch: usize) -> Vec<usize> 
 pub(crate) fn efficiency(geometry: &Geometry) -> f64 {
     let lens = geometry.axes.map(|axis| (axis.output + reach(&axis)) as f64);
     let planes = lens.iter().zip(&geometry.axes).map(|(len, axis)| len * axis.kernel.min(axis.stride) as f64).product();
-    share_of_results(geometry, lens, planes, geometry.axes.map(|axis| axis.output))
+    estimate_efficiency(geometry, lens, planes, geometry.axes.map(|axis| axis.output))
 }
 
 /// Returns an estimate of the fraction of the sums computed by [`input_gradient`] that are elements of the gradient, as [`efficiency`] does
 /// for [`forward`].
 pub(crate) fn input_efficiency(geometry: &Geometry) -> f64 {
-    let lens = geometry.axes.map(|axis| Packed::output(&axis).len as f64);
-    share_of_results(geometry, lens, lens.iter().product(), geometry.axes.map(|axis| axis.input.div_ceil(axis.stride)))
+    let lens = geometry.axes.map(|axis| PackedAxis::of_output(&axis).part_len as f64);
+    estimate_efficiency(
+        geometry,
+        lens,
+        lens.iter().product(),
+        geometry.axes.map(|axis| axis.input.div_ceil(axis.stride)),
+    )
 }
 
-/// Returns the estimate of [`efficiency`]: the number of windows, divided by the number of computed sums. Sums are computed for all elements
-/// of a copied plane from the first needed sum to the last, rounded up to a multiple of [`WINDOWS_AT_ONCE`]. `counts` has the number of
-/// needed sums along each axis, and `lens` the sizes of a copied plane. `planes` is the number of elements of all parts of a copied plane.
-/// Returns 0 if `planes` is much larger than a plane of the input and a plane of the result together.
-fn share_of_results(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [usize; 3]) -> f64 {
-    if planes > (16 * (geometry.plane() + geometry.windows()) + (1 << 16)) as f64 {
+/// Returns the estimate of [`efficiency`]: the number of windows, divided by the number of computed sums. Sums are computed for all
+/// elements of a copied plane from the first needed sum to the last, rounded up to a multiple of [`WINDOWS_AT_ONCE`]. `counts` has the
+/// number of needed sums along each axis, and `lens` the sizes of a copied plane. `planes` is the number of elements of all parts of a
+/// copied plane. Returns 0 if `planes` is much larger than a plane of the input and a plane of the result together.
+fn estimate_efficiency(geometry: &Geometry, lens: [f64; 3], planes: f64, counts: [usize; 3]) -> f64 {
+    if planes > (16 * (geometry.input_plane_len() + geometry.window_count()) + (1 << 16)) as f64 {
         return 0.0;
     }
     let strides = [lens[1] * lens[2], lens[2], 1.0];
     let run = (0..3).map(|k| (counts[k] - 1) as f64 * strides[k]).sum::<f64>() + 1.0;
-    geometry.windows() as f64 / ((run / WINDOWS_AT_ONCE as f64).ceil() * WINDOWS_AT_ONCE as f64)
+    geometry.window_count() as f64 / ((run / WINDOWS_AT_ONCE as f64).ceil() * WINDOWS_AT_ONCE as f64)
 }
 
 /// The input elements along one axis whose position, counted from the start of the padding, has the same remainder modulo the stride. The
@@ -362,7 +394,7 @@ fn residues(axis: &WindowAxis) -> Vec<Residue> {
         let end = (axis.input + axis.before).saturating_sub(remainder).div_ceil(axis.stride);
         (end > first).then(|| Residue { remainder, first, count: end - first })
     };
-    Packed::input(axis).parts.into_iter().filter_map(residue).collect()
+    PackedAxis::of_input(axis).parts.into_iter().filter_map(residue).collect()
 }
 
 /// Sets `x` to the adjoint of [`forward`] with respect to its input, applied to `z`, the gradient of the result. `w` has the weights.
@@ -373,10 +405,10 @@ fn input_gradient<T: Products>(
     z: &[T],
     x: &mut [T],
 ) -> Result<(), AllocationError> {
-    let planes = Planes(geometry.axes.each_ref().map(Packed::output));
+    let planes = PackedPlanes(geometry.axes.each_ref().map(PackedAxis::of_output));
     let [depth, height, width] = geometry.axes.map(|axis| residues(&axis));
     let read = |residues: &[Residue]| residues.iter().map(|residue| residue.count).sum::<usize>();
-    if read(&depth) * read(&height) * read(&width) < geometry.plane() {
+    if read(&depth) * read(&height) * read(&width) < geometry.input_plane_len() {
         // Some input elements are not read by any window, so their gradient is zero.
         x.fill(T::ZERO);
     }
@@ -391,15 +423,15 @@ fn input_gradient<T: Products>(
     compute_sums(geometry.batch * geometry.groups, geometry.groups, &planes, z, &sums, x)
 }
 
-/// Returns the [`Sum`] that computes the gradient of some elements of the input: the elements of one residue along each axis. A residue has
-/// the elements whose positions in the padded input leave the same remainder after division by the stride.
+/// Returns the [`WindowSum`] that computes the gradient of some elements of the input: the elements of one residue along each axis. A
+/// residue has the elements whose positions in the padded input leave the same remainder after division by the stride.
 fn residue_sum<'k, T: Products>(
     kernels: &'k dyn MicroKernels<T>,
     geometry: &Geometry,
-    planes: &Planes,
+    planes: &PackedPlanes,
     w: &[T],
     residues: [&Residue; 3],
-) -> Result<Sum<'k, T>, AllocationError> {
+) -> Result<WindowSum<'k, T>, AllocationError> {
     let strides = planes.strides();
     let step = row_major_strides(geometry.axes.map(|axis| axis.input));
     let seen = |k: usize| {
@@ -425,14 +457,22 @@ fn residue_sum<'k, T: Products>(
     let distance = |k: usize| if residues[k].count == 1 { 1 } else { geometry.axes[k].stride * step[k] };
     let windows = WindowRun {
         counts: residues.map(|residue| residue.count),
-        strides,
-        start: (0..3).map(place).sum(),
-        steps: std::array::from_fn(distance),
+        run_strides: strides,
+        result_start: (0..3).map(place).sum(),
+        result_strides: std::array::from_fn(distance),
     };
-    let rows = [geometry.taps(), geometry.rows()];
+    let rows = [geometry.tap_count(), geometry.column_rows()];
     let weights = Weights::new(kernels, w, geometry.groups, geometry.channels, geometry.out, rows, &numbers)?;
-    let (plane, result) = (planes.len(), geometry.plane());
-    Ok(Sum { kernels, plane, inputs: geometry.out, taps, weights, windows, result })
+    let (plane_len, result_plane_len) = (planes.plane_len(), geometry.input_plane_len());
+    Ok(WindowSum {
+        kernels,
+        plane_len,
+        input_planes: geometry.out,
+        tap_starts: taps,
+        weights,
+        windows,
+        result_plane_len,
+    })
 }
 
 /// The adjoint of [`forward`] with respect to the weights, as partial sums over the batch. Each partial sum consists of dot products of
@@ -441,63 +481,75 @@ fn residue_sum<'k, T: Products>(
 struct WeightSums<'a, T: Products> {
     kernels: &'a dyn MicroKernels<T>,
     geometry: &'a Geometry,
-    planes: Planes,
+    planes: PackedPlanes,
     windows: WindowRun,
     /// The number of partial sums.
-    parts: usize,
+    sum_count: usize,
     /// The number of images in each partial sum. The last sum may have fewer.
-    images: usize,
+    images_per_sum: usize,
     /// The number of images in a run (a contiguous range of elements). A run contains several images if they are small.
-    per_run: usize,
+    images_per_run: usize,
     /// For each weight, the start of its run: the position of the first of the contiguous input elements that the weight multiplies.
-    runs: Vec<usize>,
+    run_starts: Vec<usize>,
     /// The number of slices into which the rows (the output channels of a group) are divided. Each slice is computed separately.
-    slices: usize,
+    slice_count: usize,
     /// The number of rows in each slice. The last slice may have fewer.
-    height: usize,
+    rows_per_slice: usize,
 }
 
 impl<'a, T: Products> WeightSums<'a, T> {
     fn new(kernels: &'a dyn MicroKernels<T>, geometry: &'a Geometry) -> Self {
-        let planes = Planes(geometry.axes.each_ref().map(Packed::input));
-        let windows = WindowRun::whole(geometry, &planes);
-        let most = match geometry.groups * geometry.weights() {
+        let planes = PackedPlanes(geometry.axes.each_ref().map(PackedAxis::of_input));
+        let windows = WindowRun::of_all_windows(geometry, &planes);
+        let most = match geometry.groups * geometry.group_weight_count() {
             _ if geometry.groups >= 8 => 1,
-            ..=0x1_0000 => MAX_SUMS,
+            ..=0x1_0000 => MAX_PARTIAL_SUMS,
             _ => 4,
         };
         let images = geometry.batch.div_ceil(geometry.batch.min(most));
         let parts = geometry.batch.div_ceil(images);
-        let per_run = (RUN_ELEMENTS / (geometry.channels * planes.len())).clamp(1, images);
-        let taps = input_taps(geometry, &planes, per_run * planes.part());
-        let plane = per_run * planes.len();
+        let images_per_run = (RUN_ELEMENTS / (geometry.channels * planes.plane_len())).clamp(1, images);
+        let taps = input_taps(geometry, &planes, images_per_run * planes.part_len());
+        let plane = images_per_run * planes.plane_len();
         let runs = (0..geometry.channels).flat_map(|c| taps.iter().map(move |tap| c * plane + tap)).collect();
         let slices = if parts * geometry.groups >= 4 { 1 } else { geometry.out.min(4) };
         let height = geometry.out.div_ceil(slices);
         let slices = geometry.out.div_ceil(height);
-        WeightSums { kernels, geometry, planes, windows, parts, images, per_run, runs, slices, height }
+        WeightSums {
+            kernels,
+            geometry,
+            planes,
+            windows,
+            sum_count: parts,
+            images_per_sum: images,
+            images_per_run,
+            run_starts: runs,
+            slice_count: slices,
+            rows_per_slice: height,
+        }
     }
 
     /// Returns the length of the contiguous range (the run) with the windows of `images` images. The range is padded with zeros, so that
     /// its length is a multiple of the length of a vector.
-    fn run(&self, images: usize) -> usize {
-        ((images - 1) * self.planes.part() + self.windows.run()).next_multiple_of(self.kernels.dot_lanes())
+    fn run_len(&self, images: usize) -> usize {
+        ((images - 1) * self.planes.part_len() + self.windows.len()).next_multiple_of(self.kernels.dot_lanes())
     }
 
     /// Sets `sums` to one partial sum of the weights' gradient, for one slice of the rows of one group. `unit` is the index of the slice
     /// among all slices of all groups of all partial sums.
     fn compute(&self, unit: usize, x: &[T], z: &[T], sums: &mut [T]) -> Result<(), AllocationError> {
         let Geometry { batch, groups, channels, out, .. } = *self.geometry;
-        let (part, group, slice) = (unit / self.slices / groups, unit / self.slices % groups, unit % self.slices);
-        let rows = slice * self.height..out.min((slice + 1) * self.height);
+        let (part, group, slice) =
+            (unit / self.slice_count / groups, unit / self.slice_count % groups, unit % self.slice_count);
+        let rows = slice * self.rows_per_slice..out.min((slice + 1) * self.rows_per_slice);
         sums.fill(T::ZERO);
-        let mut source = Scratch::zeroed(channels * self.per_run * self.planes.len() + SLACK)?;
-        let length = self.run(self.per_run);
+        let mut source = Scratch::zeroed(channels * self.images_per_run * self.planes.plane_len() + READ_SLACK)?;
+        let length = self.run_len(self.images_per_run);
         let mut results = Scratch::zeroed(rows.len() * length)?;
-        let end = batch.min((part + 1) * self.images);
-        for first in (part * self.images..end).step_by(self.per_run) {
-            let images = self.per_run.min(end - first);
-            if images < self.per_run {
+        let end = batch.min((part + 1) * self.images_per_sum);
+        for first in (part * self.images_per_sum..end).step_by(self.images_per_run) {
+            let images = self.images_per_run.min(end - first);
+            if images < self.images_per_run {
                 results.fill(T::ZERO);
             }
             for image in 0..images {
@@ -505,10 +557,10 @@ impl<'a, T: Products> WeightSums<'a, T> {
                 self.copy_input(x, block, image, &mut source);
                 self.copy_results(z, (block, image), rows.clone(), &mut results);
             }
-            let whole = self.run(images);
+            let whole = self.run_len(images);
             for from in (0..whole).step_by(SEGMENT) {
                 let segment = (from, SEGMENT.min(whole - from));
-                dots(self.kernels, (&source, &self.runs), (&results, length), segment, sums);
+                add_dot_products(self.kernels, (&source, &self.run_starts), (&results, length), segment, sums);
             }
         }
         Ok(())
@@ -517,21 +569,22 @@ impl<'a, T: Products> WeightSums<'a, T> {
     /// Copies the planes of the block of `x` with index `block` to `source`. A block is one group of channels of one image. Several images
     /// lie side by side in `source`. The image of this block has the index `image` among them.
     fn copy_input(&self, x: &[T], block: usize, image: usize, source: &mut [T]) {
-        let (plane, part) = (self.geometry.plane(), self.planes.part());
+        let (plane, part) = (self.geometry.input_plane_len(), self.planes.part_len());
         let x = &x[block * self.geometry.channels * plane..][..self.geometry.channels * plane];
-        let pairs = x.chunks_exact(plane).zip(source.chunks_exact_mut(self.per_run * self.planes.len()));
-        pairs.for_each(|(x, to)| self.planes.copy(x, &mut to[image * part..], self.per_run * part));
+        let pairs = x.chunks_exact(plane).zip(source.chunks_exact_mut(self.images_per_run * self.planes.plane_len()));
+        pairs.for_each(|(x, to)| self.planes.copy(x, &mut to[image * part..], self.images_per_run * part));
     }
 
-    /// Copies the rows `rows` of the block (one group of one image) of `z` with index `block` to `results`. A row of `results` has the values
-    /// of several images. The image of this block has the index `image` among them.
+    /// Copies the rows `rows` of the block (one group of one image) of `z` with index `block` to `results`. A row of `results` has the
+    /// values of several images. The image of this block has the index `image` among them.
     fn copy_results(&self, z: &[T], (block, image): (usize, usize), rows: std::ops::Range<usize>, results: &mut [T]) {
-        let windows = self.geometry.windows();
-        for (row, to) in rows.zip(results.chunks_exact_mut(self.run(self.per_run))) {
+        let windows = self.geometry.window_count();
+        for (row, to) in rows.zip(results.chunks_exact_mut(self.run_len(self.images_per_run))) {
             let z = &z[(block * self.geometry.out + row) * windows..][..windows];
-            let to = &mut to[image * self.planes.part()..];
-            self.windows
-                .segments(0, self.windows.run(), |at, place, count| copy(&z[place..][..count], &mut to[at..][..count]));
+            let to = &mut to[image * self.planes.part_len()..];
+            self.windows.segments(0, self.windows.len(), |at, place, count| {
+                copy_row(&z[place..][..count], &mut to[at..][..count])
+            });
         }
     }
 }
@@ -545,21 +598,26 @@ fn weight_gradient<T: Products>(
     w: &mut [T],
 ) -> Result<(), AllocationError> {
     let sums = WeightSums::new(kernels, geometry);
-    let (units, len) = (sums.parts * geometry.groups * sums.slices, w.len());
-    let cut = (1, sums.height * geometry.rows());
+    let (units, len) = (sums.sum_count * geometry.groups * sums.slice_count, w.len());
+    let cut = (1, sums.rows_per_slice * geometry.column_rows());
     let compute = |unit: usize, mut out: Tile<T>| sums.compute(unit, x, z, out.row(0));
-    if sums.parts == 1 {
-        return partition::try_run(units, geometry.schedule(), Grid::equal(w, geometry.weights(), cut), compute);
+    if sums.sum_count == 1 {
+        return partition::try_run(
+            units,
+            geometry.schedule(),
+            Grid::equal(w, geometry.group_weight_count(), cut),
+            compute,
+        );
     }
-    let mut partial = Scratch::new(sums.parts * len)?;
-    let grid = Grid::equal(&mut partial, geometry.weights(), cut);
+    let mut partial = Scratch::new(sums.sum_count * len)?;
+    let grid = Grid::equal(&mut partial, geometry.group_weight_count(), cut);
     partition::try_run(units, geometry.schedule(), grid, compute)?;
-    add_up(&partial, w);
+    sum_arrays(&partial, w);
     Ok(())
 }
 
 /// Sets `w` to the sum of several arrays of the same length, which `sums` stores one after the other. The arrays are added in this order.
-pub(crate) fn add_up<T: Products>(sums: &[T], w: &mut [T]) {
+pub(crate) fn sum_arrays<T: Products>(sums: &[T], w: &mut [T]) {
     let (first, others) = sums.split_at(w.len());
     w.copy_from_slice(first);
     for sum in others.chunks_exact(w.len()) {
@@ -569,13 +627,13 @@ pub(crate) fn add_up<T: Products>(sums: &[T], w: &mut [T]) {
 
 /// Adds the dot product of each row of `z` with each run (a contiguous range) of `x` to `sums`. A dot product covers `count` elements,
 /// beginning with element `first` of the row and of the run.
-fn dots<T: Products>(
+fn add_dot_products<T: Products>(
     kernels: &dyn MicroKernels<T>,
-    (x, runs): (&[T], &[usize]),
+    (x, run_starts): (&[T], &[usize]),
     (z, pitch): (&[T], usize),
     (first, count): (usize, usize),
     sums: &mut [T],
 ) {
     let (rows, left, right) = (z.len() / pitch, &z[first..], &x[first..]);
-    kernels.run(MicroKernel::DotProducts(DotProducts { rows, left, pitch, right, runs, count, sums }));
+    kernels.run(MicroKernel::DotProducts(DotProducts { rows, left, pitch, right, run_starts, count, sums }));
 }

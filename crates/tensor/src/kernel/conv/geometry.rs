@@ -26,15 +26,15 @@ impl WindowAxis {
     pub(crate) const NONE: WindowAxis =
         WindowAxis { input: 1, kernel: 1, output: 1, stride: 1, dilation: 1, before: 0 };
 
-    /// Returns the position of element `tap` of the window with index `number` in the input, or `None` if the element is in the padding.
+    /// Returns the position of element `tap` of the window with index `window` in the input, or `None` if the element is in the padding.
     #[inline(always)]
-    pub(crate) fn place(&self, number: usize, tap: usize) -> Option<usize> {
-        (number * self.stride + tap * self.dilation).checked_sub(self.before).filter(|&place| place < self.input)
+    pub(crate) fn input_position(&self, window: usize, tap: usize) -> Option<usize> {
+        (window * self.stride + tap * self.dilation).checked_sub(self.before).filter(|&place| place < self.input)
     }
 
     /// Returns the half-open range of the windows whose element at position `tap` is inside the input, not in the padding.
     #[inline(always)]
-    pub(crate) fn inside(&self, tap: usize) -> (usize, usize) {
+    pub(crate) fn windows_inside(&self, tap: usize) -> (usize, usize) {
         let shift = tap * self.dilation;
         let (first, end) = (self.before.saturating_sub(shift), (self.input + self.before).saturating_sub(shift));
         let windows = |places: usize| if self.stride == 1 { places } else { places.div_ceil(self.stride) };
@@ -56,34 +56,34 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    pub(crate) fn taps(&self) -> usize {
+    pub(crate) fn tap_count(&self) -> usize {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
     /// Returns the number of rows of the matrix whose columns are the windows. It has one row for each channel and tap (a position in the
     /// window).
-    pub(crate) fn rows(&self) -> usize {
-        self.channels * self.taps()
+    pub(crate) fn column_rows(&self) -> usize {
+        self.channels * self.tap_count()
     }
 
     /// Returns the number of windows in an image.
-    pub(crate) fn windows(&self) -> usize {
+    pub(crate) fn window_count(&self) -> usize {
         self.axes.iter().map(|axis| axis.output).product()
     }
 
     /// Returns the number of elements in one channel of an image of `x`.
-    pub(crate) fn plane(&self) -> usize {
+    pub(crate) fn input_plane_len(&self) -> usize {
         self.axes.iter().map(|axis| axis.input).product()
     }
 
     /// Returns the number of weights in a group.
-    pub(crate) fn weights(&self) -> usize {
-        self.out * self.rows()
+    pub(crate) fn group_weight_count(&self) -> usize {
+        self.out * self.column_rows()
     }
 
     /// Returns the schedule for a convolution or one of its adjoints. Small ones run on one thread.
     pub(crate) fn schedule(&self) -> Schedule {
-        let factors = [self.batch, self.groups, self.weights(), self.windows()];
+        let factors = [self.batch, self.groups, self.group_weight_count(), self.window_count()];
         Schedule::parallel_from(MIN_PARALLEL, factors.into_iter().fold(1, usize::saturating_mul))
     }
 }

@@ -2,7 +2,7 @@
 //! is computed for one tile of windows at a time.
 
 use crate::kernel::conv::geometry::Geometry;
-use crate::kernel::conv::planes::copy;
+use crate::kernel::conv::planes::copy_row;
 use crate::kernel::matmul::product::Products;
 use crate::memory::available::AllocationError;
 use crate::memory::scratch::Scratch;
@@ -11,7 +11,7 @@ use crate::scalar::cpu::dispatched;
 impl Geometry {
     /// Returns the channel, and the row and the column in the window, to which the row `number` of the matrix of columns belongs. The
     /// window must have depth 1.
-    fn row(&self, number: usize) -> (usize, usize, usize) {
+    fn row_position(&self, number: usize) -> (usize, usize, usize) {
         let [_, height, width] = &self.axes;
         (number / (height.kernel * width.kernel), number / width.kernel % height.kernel, number % width.kernel)
     }
@@ -32,7 +32,7 @@ impl Geometry {
 
     /// Returns the number of elements in the shifted copies of all image rows of a group. There is one copy of each row for each column of
     /// the window.
-    fn shifted_rows(&self) -> usize {
+    fn shifted_rows_len(&self) -> usize {
         self.channels * self.axes[2].kernel * self.axes[1].input * self.axes[2].output
     }
 }
@@ -46,8 +46,8 @@ pub(crate) fn gather<T: Products>(
     count: usize,
     columns: &mut [T],
 ) -> Result<(), AllocationError> {
-    if geometry.has_short_rows() && count == geometry.windows() {
-        gather_rows(geometry, x, &mut Scratch::new(geometry.shifted_rows())?, columns);
+    if geometry.has_short_rows() && count == geometry.window_count() {
+        gather_rows(geometry, x, &mut Scratch::new(geometry.shifted_rows_len())?, columns);
     } else {
         gather_segments(geometry, x, first, count, columns);
     }
@@ -62,8 +62,8 @@ pub(crate) fn scatter<T: Products>(
     count: usize,
     x: &mut [T],
 ) -> Result<(), AllocationError> {
-    if geometry.has_short_rows() && count == geometry.windows() {
-        scatter_rows(geometry, columns, &mut Scratch::new(geometry.shifted_rows())?, x);
+    if geometry.has_short_rows() && count == geometry.window_count() {
+        scatter_rows(geometry, columns, &mut Scratch::new(geometry.shifted_rows_len())?, x);
     } else {
         scatter_segments(geometry, columns, first, count, x);
     }
@@ -78,19 +78,19 @@ dispatched! {
         let (size, block) = (width.output, height.input * width.output);
         for (number, rows) in rows.chunks_exact_mut(block).enumerate() {
             let (channel, kw) = (number / width.kernel, number % width.kernel);
-            let (left, right) = width.inside(kw);
-            let x = &x[channel * geometry.plane()..][..geometry.plane()];
+            let (left, right) = width.windows_inside(kw);
+            let x = &x[channel * geometry.input_plane_len()..][..geometry.input_plane_len()];
             for (row, x) in rows.chunks_exact_mut(size).zip(x.chunks_exact(width.input)) {
                 if left < right {
-                    copy(&x[left + kw * width.dilation - width.before..][..right - left], &mut row[left..right]);
+                    copy_row(&x[left + kw * width.dilation - width.before..][..right - left], &mut row[left..right]);
                 }
                 row[..left].fill(T::ZERO);
                 row[right..].fill(T::ZERO);
             }
         }
-        for (row, columns) in columns.chunks_exact_mut(geometry.windows()).take(geometry.rows()).enumerate() {
-            let (channel, kh, kw) = geometry.row(row);
-            let (low, high) = height.inside(kh);
+        for (row, columns) in columns.chunks_exact_mut(geometry.window_count()).take(geometry.column_rows()).enumerate() {
+            let (channel, kh, kw) = geometry.row_position(row);
+            let (low, high) = height.windows_inside(kh);
             if low < high {
                 let from = (channel * width.kernel + kw) * block + (low + kh * height.dilation - height.before) * size;
                 columns[low * size..high * size].copy_from_slice(&rows[from..][..(high - low) * size]);
@@ -106,9 +106,9 @@ dispatched! {
         let [_, height, width] = &geometry.axes;
         let (size, block) = (width.output, height.input * width.output);
         rows.fill(T::ZERO);
-        for (row, columns) in columns.chunks_exact(geometry.windows()).take(geometry.rows()).enumerate() {
-            let (channel, kh, kw) = geometry.row(row);
-            let (low, high) = height.inside(kh);
+        for (row, columns) in columns.chunks_exact(geometry.window_count()).take(geometry.column_rows()).enumerate() {
+            let (channel, kh, kw) = geometry.row_position(row);
+            let (low, high) = height.windows_inside(kh);
             if low < high {
                 let to = (channel * width.kernel + kw) * block + (low + kh * height.dilation - height.before) * size;
                 add(&columns[low * size..high * size], &mut rows[to..][..(high - low) * size]);
@@ -116,8 +116,8 @@ dispatched! {
         }
         for (number, rows) in rows.chunks_exact(block).enumerate() {
             let (channel, kw) = (number / width.kernel, number % width.kernel);
-            let (left, right) = width.inside(kw);
-            let x = &mut x[channel * geometry.plane()..][..geometry.plane()];
+            let (left, right) = width.windows_inside(kw);
+            let x = &mut x[channel * geometry.input_plane_len()..][..geometry.input_plane_len()];
             if left < right {
                 for (row, x) in rows.chunks_exact(size).zip(x.chunks_exact_mut(width.input)) {
                     add(&row[left..right], &mut x[left + kw * width.dilation - width.before..][..right - left]);
@@ -129,13 +129,13 @@ dispatched! {
 
 dispatched! {
     fn gather_segments<T: Products>(geometry: &Geometry, x: &[T], first: usize, count: usize, columns: &mut [T]) {
-        walk(geometry, first, count, Gather { x, columns });
+        for_each_segment(geometry, first, count, Gather { x, columns });
     }
 }
 
 dispatched! {
     fn scatter_segments<T: Products>(geometry: &Geometry, columns: &[T], first: usize, count: usize, x: &mut [T]) {
-        walk(geometry, first, count, Scatter { columns, x });
+        for_each_segment(geometry, first, count, Scatter { columns, x });
     }
 }
 
@@ -151,21 +151,21 @@ fn add<T: Products>(from: &[T], to: &mut [T]) {
     last.iter_mut().zip(rest).for_each(|(to, &from)| *to = to.plus(from));
 }
 
-/// The operations that [`walk`] calls for each piece of a row of the matrix of columns. All elements of a piece are either inside the
-/// convolution's input or in its padding.
-trait Segments {
-    /// Handles `count` elements of the input `x`, at the positions `place`, `place + step` and so on. `position` is the position of the first
-    /// of these elements in the matrix of columns, which is row-major.
-    fn inside(&mut self, position: usize, place: usize, step: usize, count: usize);
-    /// Handles `count` elements of the padding. `position` is the position of the first of these elements in the matrix of columns, which is
-    /// row-major.
-    fn outside(&mut self, position: usize, count: usize);
+/// The operations that [`for_each_segment`] calls for each piece of a row of the matrix of columns. All elements of a piece are either
+/// inside the convolution's input or in its padding.
+trait SegmentVisitor {
+    /// Handles `count` elements of the input `x`, at the positions `place`, `place + step` and so on. `position` is the position of the
+    /// first of these elements in the matrix of columns, which is row-major.
+    fn visit_input(&mut self, position: usize, place: usize, step: usize, count: usize);
+    /// Handles `count` elements of the padding. `position` is the position of the first of these elements in the matrix of columns, which
+    /// is row-major.
+    fn visit_padding(&mut self, position: usize, count: usize);
 }
 
 #[inline(always)]
-fn walk(geometry: &Geometry, first: usize, count: usize, mut segments: impl Segments) {
+fn for_each_segment(geometry: &Geometry, first: usize, count: usize, mut visitor: impl SegmentVisitor) {
     let [depth, height, width] = &geometry.axes;
-    let (end, plane) = (first + count, geometry.plane());
+    let (end, plane) = (first + count, geometry.input_plane_len());
     // Loops over the rows of windows. The windows `first .. first + count` may cover only a part of the first row and of the last row.
     let (row, within) = (first / width.output, first % width.output);
     let (first_d, first_h) = (row / height.output, row % height.output);
@@ -174,13 +174,13 @@ fn walk(geometry: &Geometry, first: usize, count: usize, mut segments: impl Segm
         for kd in 0..depth.kernel {
             for kh in 0..height.kernel {
                 for kw in 0..width.kernel {
-                    let (left, right) = width.inside(kw);
+                    let (left, right) = width.windows_inside(kw);
                     let shift = left * width.stride + kw * width.dilation - if left < right { width.before } else { 0 };
                     let (mut d, mut h, mut from, mut at) = (first_d, first_h, within, first);
                     while at < end {
                         let to = width.output.min(from + end - at);
                         let position = row * count + at - first;
-                        let inside = match (depth.place(d, kd), height.place(h, kh)) {
+                        let inside = match (depth.input_position(d, kd), height.input_position(h, kh)) {
                             (Some(d), Some(h)) => Some(channel * plane + (d * height.input + h) * width.input),
                             _ => None,
                         };
@@ -188,17 +188,17 @@ fn walk(geometry: &Geometry, first: usize, count: usize, mut segments: impl Segm
                             Some(begin) if left < right => {
                                 let (low, high) = (left.clamp(from, to), right.clamp(from, to));
                                 if low > from {
-                                    segments.outside(position, low - from);
+                                    visitor.visit_padding(position, low - from);
                                 }
                                 if high > low {
                                     let place = begin + shift + (low - left) * width.stride;
-                                    segments.inside(position + low - from, place, width.stride, high - low);
+                                    visitor.visit_input(position + low - from, place, width.stride, high - low);
                                 }
                                 if to > high {
-                                    segments.outside(position + high - from, to - high);
+                                    visitor.visit_padding(position + high - from, to - high);
                                 }
                             }
-                            _ => segments.outside(position, to - from),
+                            _ => visitor.visit_padding(position, to - from),
                         }
                         at += to - from;
                         from = 0;
@@ -219,19 +219,19 @@ struct Gather<'a, T> {
     columns: &'a mut [T],
 }
 
-impl<T: Products> Segments for Gather<'_, T> {
+impl<T: Products> SegmentVisitor for Gather<'_, T> {
     #[inline(always)]
-    fn inside(&mut self, position: usize, place: usize, step: usize, count: usize) {
+    fn visit_input(&mut self, position: usize, place: usize, step: usize, count: usize) {
         let to = &mut self.columns[position..position + count];
         if step != 1 {
             let from = self.x[place..].iter().step_by(step);
             return to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
         }
-        copy(&self.x[place..place + count], to);
+        copy_row(&self.x[place..place + count], to);
     }
 
     #[inline(always)]
-    fn outside(&mut self, position: usize, count: usize) {
+    fn visit_padding(&mut self, position: usize, count: usize) {
         self.columns[position..position + count].fill(T::ZERO);
     }
 }
@@ -241,9 +241,9 @@ struct Scatter<'a, T> {
     x: &'a mut [T],
 }
 
-impl<T: Products> Segments for Scatter<'_, T> {
+impl<T: Products> SegmentVisitor for Scatter<'_, T> {
     #[inline(always)]
-    fn inside(&mut self, position: usize, place: usize, step: usize, count: usize) {
+    fn visit_input(&mut self, position: usize, place: usize, step: usize, count: usize) {
         let from = &self.columns[position..position + count];
         if step != 1 {
             let to = self.x[place..].iter_mut().step_by(step);
@@ -253,5 +253,5 @@ impl<T: Products> Segments for Scatter<'_, T> {
     }
 
     #[inline(always)]
-    fn outside(&mut self, _position: usize, _count: usize) {}
+    fn visit_padding(&mut self, _position: usize, _count: usize) {}
 }

@@ -7,14 +7,14 @@
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
-use crate::kernel::elementwise::loops::three;
+use crate::kernel::elementwise::loops::map_ternary;
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::memory::available::AllocationError;
 use crate::memory::reserve;
 use crate::scalar::formula::Formula;
 use crate::scalar::instruction::Instruction;
 use crate::thresholds::blocks::BLOCK;
-use crate::thresholds::blocks::{KEPT, VECTOR_BYTES as CACHE_LINE};
+use crate::thresholds::blocks::{MAX_KEPT_ELEMENTS, VECTOR_BYTES as CACHE_LINE};
 use crate::{Binary, Compare, Scalar, Unary};
 
 /// Operations over a block of elements. Sealed: implemented for the five element types, in `float`, `int` and `bool`.
@@ -29,19 +29,19 @@ pub trait BlockKernels: Scalar {
     /// Computes `out = op(x, y)`. Panics unless the type [supports](Self::supports_binary) `op`.
     fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// Returns whether [`rows`](Self::rows) and [`stream`](Self::stream) can compute `op`.
-    fn has_rows(op: Binary) -> bool {
+    fn has_row_loop(op: Binary) -> bool {
         let _ = op;
         false
     }
     /// Computes `out = op(x, y)` over several rows. If `x` is `None`, `out` is also the first operand. Panics unless
-    /// [`has_rows`](Self::has_rows) returns true.
+    /// [`has_row_loop`](Self::has_row_loop) returns true.
     fn rows(op: Binary, rows: RowBroadcast, x: Option<&[Self]>, y: &[Self], out: &mut [Self]) {
         let _ = (rows, x, y, out);
         unreachable!("{op:?} has no loop over rows")
     }
     /// Computes `out = op(x, y)`. On x86-64, most of the stores bypass the caches. The caller must then call
     /// [`streamed`](crate::scalar::cpu::streamed), which makes the elements visible to other threads. Panics unless
-    /// [`has_rows`](Self::has_rows) returns true for `op`.
+    /// [`has_row_loop`](Self::has_row_loop) returns true for `op`.
     fn stream(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
         let _ = (x, y, out);
         unreachable!("{op:?} has no loop that streams")
@@ -64,9 +64,9 @@ pub trait FloatBlockKernels: BlockKernels {
     /// Computes `out = formula(x, …)` for operands that are as long as `out`.
     fn formula(formula: Formula, operands: &[Operand<Self>], out: &mut [Self]);
     /// Computes `out = x op y`, where 1 stands for true and 0 for false.
-    fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
+    fn compare_as_float(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// Computes `out = mask != 0 ? x : y`.
-    fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
+    fn select(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
     /// Runs `instructions` up to the first one for which this function has no loop, such as an exponential. Returns the number of
     /// instructions that ran. Each value has `len` elements, which have 64, 128 or 256 bytes in total. The first result is stored at
     /// position `from` of `values`, and the others follow it.
@@ -74,8 +74,8 @@ pub trait FloatBlockKernels: BlockKernels {
     /// Returns the thread-local memory for the registers (intermediate values) of compiled programs.
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;
     /// Runs `work` with `len` elements of the memory of [`arena`](Self::arena). They have unspecified values and begin at a cache line. If
-    /// the memory is larger than [`KEPT`], it is released afterwards. When a thread ends, a destructor may still compute after the arena
-    /// was released. Then `work` gets new memory. `work` must not call this function again for the same type.
+    /// the memory is larger than [`MAX_KEPT_ELEMENTS`], it is released afterwards. When a thread ends, a destructor may still compute after
+    /// the arena was released. Then `work` gets new memory. `work` must not call this function again for the same type.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ pub trait FloatBlockKernels: BlockKernels {
             }
             let start = memory.as_ptr().align_offset(CACHE_LINE).min(line);
             let result = work(&mut memory[start..start + len]);
-            if memory.len() > KEPT {
+            if memory.len() > MAX_KEPT_ELEMENTS {
                 *memory = Vec::new();
             }
             Ok(result)
@@ -105,7 +105,7 @@ pub trait FloatBlockKernels: BlockKernels {
 crate::scalar::cpu::dispatched! {
     /// Computes `out = mask ? x : y`.
     pub(crate) fn select<T: Copy>(mask: Operand<'_, bool>, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
-        three(mask, x, y, out, |mask, x, y| if mask { x } else { y });
+        map_ternary(mask, x, y, out, |mask, x, y| if mask { x } else { y });
     }
 }
 
@@ -116,10 +116,10 @@ mod tests {
     #[test]
     fn memory_begins_at_a_cache_line_and_is_released_if_it_is_large() {
         let kept = || f32::arena().with_borrow(Vec::len);
-        for len in [1, 100, KEPT / 2, KEPT] {
+        for len in [1, 100, MAX_KEPT_ELEMENTS / 2, MAX_KEPT_ELEMENTS] {
             let at_a_line = |memory: &mut [f32]| memory.len() == len && memory.as_ptr().align_offset(CACHE_LINE) == 0;
             assert!(f32::with_memory(len, at_a_line).unwrap());
-            assert_eq!(kept() >= len, len < KEPT, "{len}");
+            assert_eq!(kept() >= len, len < MAX_KEPT_ELEMENTS, "{len}");
         }
         assert!(f32::with_memory(usize::MAX / 8, |_| ()).is_err() && kept() == 0);
     }

@@ -1,7 +1,7 @@
 //! Block kernels of truth values. Addition is "or", and multiplication is "and".
 
 use crate::kernel::elementwise::block::BlockKernels;
-use crate::kernel::elementwise::loops::{one, two};
+use crate::kernel::elementwise::loops::{map_binary, map_unary};
 use crate::kernel::elementwise::operand::Operand;
 use crate::scalar::cpu::dispatched;
 use crate::{Binary, Compare, Unary};
@@ -34,14 +34,14 @@ impl BlockKernels for bool {
 
 dispatched! {
     fn not(x: Operand<'_, bool>, out: &mut [bool]) {
-        one(x, out, |x| !x);
+        map_unary(x, out, |x| !x);
     }
 
     fn binary(op: Binary, x: Operand<'_, bool>, y: Operand<'_, bool>, out: &mut [bool]) {
         match op {
-            Binary::Add | Binary::Or | Binary::Maximum | Binary::Fmax => two(x, y, out, |x, y| x | y),
-            Binary::Mul | Binary::And | Binary::Minimum | Binary::Fmin => two(x, y, out, |x, y| x & y),
-            Binary::Xor => two(x, y, out, |x, y| x ^ y),
+            Binary::Add | Binary::Or | Binary::Maximum | Binary::Fmax => map_binary(x, y, out, |x, y| x | y),
+            Binary::Mul | Binary::And | Binary::Minimum | Binary::Fmin => map_binary(x, y, out, |x, y| x & y),
+            Binary::Xor => map_binary(x, y, out, |x, y| x ^ y),
             _ => unreachable!("truth values have no {op:?}"),
         }
     }
@@ -49,12 +49,12 @@ dispatched! {
     fn compare_values(op: Compare, x: Operand<'_, bool>, y: Operand<'_, bool>, out: &mut [bool]) {
         // "False" is less than "true".
         match op {
-            Compare::Eq => two(x, y, out, |x, y| x == y),
-            Compare::Ne => two(x, y, out, |x, y| x ^ y),
-            Compare::Lt => two(x, y, out, |x, y| !x & y),
-            Compare::Le => two(x, y, out, |x, y| !x | y),
-            Compare::Gt => two(x, y, out, |x, y| x & !y),
-            Compare::Ge => two(x, y, out, |x, y| x | !y),
+            Compare::Eq => map_binary(x, y, out, |x, y| x == y),
+            Compare::Ne => map_binary(x, y, out, |x, y| x ^ y),
+            Compare::Lt => map_binary(x, y, out, |x, y| !x & y),
+            Compare::Le => map_binary(x, y, out, |x, y| !x | y),
+            Compare::Gt => map_binary(x, y, out, |x, y| x & !y),
+            Compare::Ge => map_binary(x, y, out, |x, y| x | !y),
         }
     }
 }

@@ -7,8 +7,8 @@ use std::thread::LocalKey;
 
 use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
 use crate::kernel::elementwise::loops::{
-    self, by_slices, compare, one, one_array, one_corrected, one_guarded, one_long, three, two, two_arrays,
-    two_corrected, two_streamed,
+    self, by_slices, compare, map_binary, map_binary_arrays, map_binary_corrected, map_binary_streamed, map_ternary,
+    map_unary, map_unary_array, map_unary_corrected, map_unary_guarded, map_unary_large_fn,
 };
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::cpu::{dispatched, instruction_set};
@@ -40,7 +40,7 @@ macro_rules! kernels {
                 binary(op, x, y, out);
             }
 
-            fn has_rows(op: Binary) -> bool {
+            fn has_row_loop(op: Binary) -> bool {
                 is_arithmetic(op)
             }
 
@@ -66,12 +66,12 @@ macro_rules! kernels {
                 self::formula(formula, operands, out);
             }
 
-            fn flags(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
-                flags(op, x, y, out);
+            fn compare_as_float(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
+                compare_as_float(op, x, y, out);
             }
 
-            fn choose(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
-                choose(mask, x, y, out);
+            fn select(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
+                select(mask, x, y, out);
             }
 
             fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize {
@@ -93,7 +93,7 @@ kernels!(f64);
 
 /// Applies [`FloatMath::by_table`], which reads values from a table, to a block. Returns false if there is no table for the operation, the
 /// element type or the instruction set. Then the elements of `out` are unspecified.
-fn by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
+fn map_by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
     let mut done = false;
     by_slices(x, out, |from, to| done = T::by_table(op, from, to));
     done
@@ -101,20 +101,21 @@ fn by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
 
 /// Applies a library function. Wider instruction sets do not make it faster, so it is compiled once for all of them.
 #[inline(never)]
-fn library<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(T) -> T) {
-    one(x, out, f);
+fn map_library<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(T) -> T) {
+    map_unary(x, out, f);
 }
 
 /// Applies a function of f64 to elements of any floating-point type, by conversion to f64 and back.
 #[inline(never)]
-fn in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(f64) -> f64) {
-    one(x, out, |x| T::from_f64(f(x.to_f64())));
+fn map_in_f64<T: FloatMath>(x: Operand<T>, out: &mut [T], f: fn(f64) -> f64) {
+    map_unary(x, out, |x| T::from_f64(f(x.to_f64())));
 }
 
-/// Applies a library function or another long function of two operands. It is compiled once for all instruction sets, as in [`library`].
+/// Applies a library function or another long function of two operands. It is compiled once for all instruction sets, as in
+/// [`map_library`].
 #[inline(never)]
-fn library_of_two<T: FloatMath>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
-    two(x, y, out, f);
+fn map_binary_library<T: FloatMath>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
+    map_binary(x, y, out, f);
 }
 
 /// Returns the remainder of `x / y` with the sign of `y`. `rest` is the remainder with the sign of `x`.
@@ -155,7 +156,7 @@ fn exact_floor_divide<T: FloatMath>(x: T, y: T) -> T {
 /// Returns x + weight · (y - x) if |weight| < 1/2. Otherwise returns y + (weight - 1) · (y - x), which has the same exact value.
 /// PyTorch's `lerp` chooses between the same formulas.
 #[inline(always)]
-fn blend<T: FloatMath>(x: T, y: T, weight: T) -> T {
+fn lerp<T: FloatMath>(x: T, y: T, weight: T) -> T {
     let near = weight.abs() < T::from_f64(0.5);
     let (start, step) = (if near { x } else { y }, if near { weight } else { weight - T::ONE });
     start + step * (y - x)
@@ -181,14 +182,14 @@ fn huber<T: FloatMath>(d: T, delta: T) -> T {
 
 /// Returns `x`, clamped to the range from `eps` to 1 - `eps`.
 #[inline(always)]
-fn within<T: FloatMath>(x: T, eps: T) -> T {
+fn clamp_to_unit<T: FloatMath>(x: T, eps: T) -> T {
     let above = T::ONE - eps;
     let below = if x > above { above } else { x };
     if x < eps { eps } else { below }
 }
 
-fn logit_within<T: FloatMath>(x: T, y: T) -> T {
-    let x = within(x, y);
+fn logit_clamped<T: FloatMath>(x: T, y: T) -> T {
+    let x = clamp_to_unit(x, y);
     x.ln() - (-x).ln_1p()
 }
 
@@ -219,20 +220,20 @@ fn nextafter<T: FloatMath>(x: T, y: T) -> T {
 
 /// Computes powers. The powers with the exponents -1, 2 and 3 are quotients and products, also for a negative base, 0, ∞ and NaN.
 #[inline(always)]
-fn powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
+fn map_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     match y {
-        Operand::Splat(y) if y == -T::ONE => one(x, out, |x| T::ONE / x),
-        Operand::Splat(y) if y == T::from_f64(2.0) => one(x, out, |x| x * x),
-        Operand::Splat(y) if y == T::from_f64(3.0) => one(x, out, |x| T::cube::<FMA>(x)),
-        _ if FMA || !T::POW_NEEDS_FMA => ordinary_powers::<T, FMA>(x, y, out),
-        _ => library_of_two(x, y, out, unusual_power::<T, FMA>),
+        Operand::Splat(y) if y == -T::ONE => map_unary(x, out, |x| T::ONE / x),
+        Operand::Splat(y) if y == T::from_f64(2.0) => map_unary(x, out, |x| x * x),
+        Operand::Splat(y) if y == T::from_f64(3.0) => map_unary(x, out, |x| T::cube::<FMA>(x)),
+        _ if FMA || !T::POW_NEEDS_FMA => map_ordinary_powers::<T, FMA>(x, y, out),
+        _ => map_binary_library(x, y, out, unusual_power::<T, FMA>),
     }
 }
 
 /// Computes powers by [`FloatMath::pow_ordinary`]. If the exponent is one whole number, computes powers of |x| and restores the signs. For
 /// pairs of a base and an exponent that `pow_ordinary` does not support, and for the exponents -1, 2 and 3, calls [`unusual_power`].
 #[inline(always)]
-fn ordinary_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
+fn map_ordinary_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     let parity = if let Operand::Splat(y) = y { T::parity(y) } else { None };
     // An operand that is one number is copied to an array, so that one loop serves both kinds of operands. The array of a slice first holds
     // ones.
@@ -283,8 +284,8 @@ fn is_ordinary_power<T: FloatMath>(x: T, y: T) -> bool {
     T::is_power(x, y) & (y != -T::ONE) & (y != T::from_f64(2.0)) & (y != T::from_f64(3.0))
 }
 
-/// Computes a power `x` to the `y`: for the exponents -1, 2 and 3 by a quotient or a product, for a negative `x` and a whole `y` by the power
-/// of |x|, and otherwise by `powf`. The loops of [`powers`] and [`ordinary_powers`] give the same bits for the same operands.
+/// Computes a power `x` to the `y`: for the exponents -1, 2 and 3 by a quotient or a product, for a negative `x` and a whole `y` by the
+/// power of |x|, and otherwise by `powf`. The loops of [`map_powers`] and [`map_ordinary_powers`] give the same bits for the same operands.
 #[inline(always)]
 fn unusual_power<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
     if y == -T::ONE {
@@ -351,41 +352,52 @@ fn update<T: FloatMath + BlockKernels>(op: Binary, x: &mut [T], y: Operand<T>) {
         before.copy_from_slice(x);
         return binary(op, Operand::Slice(before), y, x);
     }
-    let (y_moves, number) = match y {
+    let (y_has_columns, number) = match y {
         Operand::Slice(_) => (true, T::ZERO),
         Operand::Splat(number) => (false, number),
     };
     let y = if let Operand::Slice(y) = y { y } else { std::slice::from_ref(&number) };
-    let row = RowBroadcast { rows: 1, columns: x.len(), x_row: 0, y_row: 0, x_moves: true, y_moves };
+    let row = RowBroadcast {
+        rows: 1,
+        columns: x.len(),
+        x_row_stride: 0,
+        y_row_stride: 0,
+        x_has_columns: true,
+        y_has_columns,
+    };
     rows(op, row, None, y, x);
 }
 
 /// Computes `out = op(x, y)` for an addition, subtraction, multiplication or division.
 #[inline(always)]
-fn two_values<T: FloatMath, const N: usize>(op: Binary, x: &[T; N], y: &[T; N], out: &mut [T; N]) {
-    with_arithmetic!(op, f => two_arrays(x, y, out, f), _ => unreachable!("{op:?} has no loop over arrays"));
+fn apply_to_arrays<T: FloatMath, const N: usize>(op: Binary, x: &[T; N], y: &[T; N], out: &mut [T; N]) {
+    with_arithmetic!(op, f => map_binary_arrays(x, y, out, f), _ => unreachable!("{op:?} has no loop over arrays"));
 }
 
 /// Does the same as [`arithmetic`], for values of `N` elements. `N` is a constant, so that the loops over a value have a fixed length.
 #[inline(always)]
-fn by_arrays<T: FloatMath, const N: usize>(instructions: &[Instruction], values: &mut [T], from: usize) -> usize {
+fn compute_by_arrays<T: FloatMath, const N: usize>(
+    instructions: &[Instruction],
+    values: &mut [T],
+    from: usize,
+) -> usize {
     use Instruction as I;
     let (lines, _) = values.as_chunks_mut::<N>();
     for (number, instruction) in instructions.iter().enumerate() {
         let (before, rest) = lines.split_at_mut(from / N + number);
         let (out, value) = (&mut rest[0], |value: u32| &before[value as usize]);
         match *instruction {
-            I::Unary(Unary::Neg, x) => one_array(value(x), out, |x| -x),
-            I::Unary(Unary::Square, x) => one_array(value(x), out, |x| x * x),
-            I::Unary(Unary::Sqrt, x) => one_array(value(x), out, |x| x.sqrt()),
-            I::Unary(Unary::Reciprocal, x) => one_array(value(x), out, |x| T::ONE / x),
-            I::Unary(Unary::Relu, x) => one_array(value(x), out, |x| if x < T::ZERO { T::ZERO } else { x }),
+            I::Unary(Unary::Neg, x) => map_unary_array(value(x), out, |x| -x),
+            I::Unary(Unary::Square, x) => map_unary_array(value(x), out, |x| x * x),
+            I::Unary(Unary::Sqrt, x) => map_unary_array(value(x), out, |x| x.sqrt()),
+            I::Unary(Unary::Reciprocal, x) => map_unary_array(value(x), out, |x| T::ONE / x),
+            I::Unary(Unary::Relu, x) => map_unary_array(value(x), out, |x| if x < T::ZERO { T::ZERO } else { x }),
             // Each operation has its own match arm, and thus its own store instruction. Some processors predict by the store instruction
             // which load depends on it. With a shared store instruction, each load would wait for the store before it.
-            I::Binary(Binary::Add, x, y) => two_values(Binary::Add, value(x), value(y), out),
-            I::Binary(Binary::Sub, x, y) => two_values(Binary::Sub, value(x), value(y), out),
-            I::Binary(Binary::Mul, x, y) => two_values(Binary::Mul, value(x), value(y), out),
-            I::Binary(Binary::Div, x, y) => two_values(Binary::Div, value(x), value(y), out),
+            I::Binary(Binary::Add, x, y) => apply_to_arrays(Binary::Add, value(x), value(y), out),
+            I::Binary(Binary::Sub, x, y) => apply_to_arrays(Binary::Sub, value(x), value(y), out),
+            I::Binary(Binary::Mul, x, y) => apply_to_arrays(Binary::Mul, value(x), value(y), out),
+            I::Binary(Binary::Div, x, y) => apply_to_arrays(Binary::Div, value(x), value(y), out),
             _ => return number,
         }
     }
@@ -431,42 +443,48 @@ macro_rules! widened {
 #[inline(always)]
 fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     match op {
-        Binary::Pow => powers::<T, FMA>(x, y, out),
-        Binary::Maximum => two(x, y, out, |x, y| larger(x, y)),
-        Binary::Minimum => two(x, y, out, |x, y| smaller(x, y)),
+        Binary::Pow => map_powers::<T, FMA>(x, y, out),
+        Binary::Maximum => map_binary(x, y, out, |x, y| larger(x, y)),
+        Binary::Minimum => map_binary(x, y, out, |x, y| smaller(x, y)),
         // The standard library's `max` and `min` do not define the sign of the result for two zeros.
-        Binary::Fmax => two(x, y, out, |x, y| if y > x || x.is_nan() { y } else { x }),
-        Binary::Fmin => two(x, y, out, |x, y| if y < x || x.is_nan() { y } else { x }),
-        Binary::Atan2 if is_narrow::<T>() => two(x, y, out, widened!(x, y => wide::angle::<FMA>(x, y))),
-        Binary::Atan2 => library_of_two(x, y, out, T::atan2),
-        Binary::Hypot if is_narrow::<T>() => two(x, y, out, widened!(x, y => wide::hypotenuse(x, y))),
-        Binary::Hypot => library_of_two(x, y, out, T::hypot),
-        Binary::Copysign => two(x, y, out, |x, y| x.copysign(y)),
-        Binary::Fmod if is_narrow::<T>() => two_corrected(x, y, out, short_remainder, T::rem),
-        Binary::Fmod => library_of_two(x, y, out, T::rem),
+        Binary::Fmax => map_binary(x, y, out, |x, y| if y > x || x.is_nan() { y } else { x }),
+        Binary::Fmin => map_binary(x, y, out, |x, y| if y < x || x.is_nan() { y } else { x }),
+        Binary::Atan2 if is_narrow::<T>() => map_binary(x, y, out, widened!(x, y => wide::angle::<FMA>(x, y))),
+        Binary::Atan2 => map_binary_library(x, y, out, T::atan2),
+        Binary::Hypot if is_narrow::<T>() => map_binary(x, y, out, widened!(x, y => wide::hypotenuse(x, y))),
+        Binary::Hypot => map_binary_library(x, y, out, T::hypot),
+        Binary::Copysign => map_binary(x, y, out, |x, y| x.copysign(y)),
+        Binary::Fmod if is_narrow::<T>() => map_binary_corrected(x, y, out, short_remainder, T::rem),
+        Binary::Fmod => map_binary_library(x, y, out, T::rem),
         Binary::Remainder if is_narrow::<T>() => {
-            two_corrected(x, y, out, inlined!(x, y => remainder(y, short_remainder(x, y))), exact_remainder);
+            map_binary_corrected(x, y, out, inlined!(x, y => remainder(y, short_remainder(x, y))), exact_remainder);
         }
-        Binary::Remainder => library_of_two(x, y, out, exact_remainder),
+        Binary::Remainder => map_binary_library(x, y, out, exact_remainder),
         Binary::FloorDivide if is_narrow::<T>() => {
-            two_corrected(x, y, out, inlined!(x, y => floor_divide(x, y, short_remainder(x, y))), exact_floor_divide);
-        }
-        Binary::FloorDivide => library_of_two(x, y, out, exact_floor_divide),
-        Binary::Prelu => two(x, y, out, |x, y| if x > T::ZERO { x } else { x * y }),
-        Binary::LogitWithin if is_narrow::<T>() => {
-            two_corrected(
+            map_binary_corrected(
                 x,
                 y,
                 out,
-                inlined!(x, y => T::from_f64(wide::logit::<FMA>(within(x, y).to_f64()))),
-                logit_within,
+                inlined!(x, y => floor_divide(x, y, short_remainder(x, y))),
+                exact_floor_divide,
             );
         }
-        Binary::LogitWithin => library_of_two(x, y, out, logit_within),
-        Binary::Xlogy => library_of_two(x, y, out, xlogy),
-        Binary::Xlog1py => library_of_two(x, y, out, xlog1py),
-        Binary::Nextafter => library_of_two(x, y, out, nextafter),
-        Binary::Zeta => library_of_two(x, y, out, zeta),
+        Binary::FloorDivide => map_binary_library(x, y, out, exact_floor_divide),
+        Binary::Prelu => map_binary(x, y, out, |x, y| if x > T::ZERO { x } else { x * y }),
+        Binary::LogitWithin if is_narrow::<T>() => {
+            map_binary_corrected(
+                x,
+                y,
+                out,
+                inlined!(x, y => T::from_f64(wide::logit::<FMA>(clamp_to_unit(x, y).to_f64()))),
+                logit_clamped,
+            );
+        }
+        Binary::LogitWithin => map_binary_library(x, y, out, logit_clamped),
+        Binary::Xlogy => map_binary_library(x, y, out, xlogy),
+        Binary::Xlog1py => map_binary_library(x, y, out, xlog1py),
+        Binary::Nextafter => map_binary_library(x, y, out, nextafter),
+        Binary::Zeta => map_binary_library(x, y, out, zeta),
         _ => unreachable!("floating-point numbers have no {op:?}"),
     }
 }
@@ -476,82 +494,82 @@ dispatched! {
 
     fn unary<T: FloatMath>(op: Unary, x: Operand<'_, T>, out: &mut [T]) {
         match op {
-            Unary::Neg => one(x, out, |x| -x),
-            Unary::Abs => one(x, out, |x| x.abs()),
-            Unary::Sign => one(x, out, |x| T::from_f64(f64::from(i8::from(x > T::ZERO) - i8::from(x < T::ZERO)))),
-            Unary::Reciprocal => one(x, out, |x| T::ONE / x),
-            Unary::Square => one(x, out, |x| x * x),
-            Unary::Sqrt | Unary::SqrtFlat | Unary::PowHalf => one(x, out, |x| x.sqrt()),
-            Unary::PowMinusHalf => one(x, out, |x| T::ONE / x.sqrt()),
-            Unary::Floor => one(x, out, |x| x.floor()),
-            Unary::Ceil => one(x, out, |x| x.ceil()),
-            Unary::Round => one(x, out, |x| x.round_ties_even()),
-            Unary::Trunc => one(x, out, |x| x.trunc()),
-            Unary::Exp | Unary::Log | Unary::Tanh | Unary::Ndtr if by_table(op, x, out) => {}
-            Unary::Exp => one_long(x, out, inlined!(T::exp::<FMA>)),
-            Unary::Exp2 => one_long(x, out, inlined!(T::exp2::<FMA>)),
-            Unary::Expm1 => one_long(x, out, inlined!(T::expm1::<FMA>)),
+            Unary::Neg => map_unary(x, out, |x| -x),
+            Unary::Abs => map_unary(x, out, |x| x.abs()),
+            Unary::Sign => map_unary(x, out, |x| T::from_f64(f64::from(i8::from(x > T::ZERO) - i8::from(x < T::ZERO)))),
+            Unary::Reciprocal => map_unary(x, out, |x| T::ONE / x),
+            Unary::Square => map_unary(x, out, |x| x * x),
+            Unary::Sqrt | Unary::SqrtFlat | Unary::PowHalf => map_unary(x, out, |x| x.sqrt()),
+            Unary::PowMinusHalf => map_unary(x, out, |x| T::ONE / x.sqrt()),
+            Unary::Floor => map_unary(x, out, |x| x.floor()),
+            Unary::Ceil => map_unary(x, out, |x| x.ceil()),
+            Unary::Round => map_unary(x, out, |x| x.round_ties_even()),
+            Unary::Trunc => map_unary(x, out, |x| x.trunc()),
+            Unary::Exp | Unary::Log | Unary::Tanh | Unary::Ndtr if map_by_table(op, x, out) => {}
+            Unary::Exp => map_unary_large_fn(x, out, inlined!(T::exp::<FMA>)),
+            Unary::Exp2 => map_unary_large_fn(x, out, inlined!(T::exp2::<FMA>)),
+            Unary::Expm1 => map_unary_large_fn(x, out, inlined!(T::expm1::<FMA>)),
             Unary::Log => {
-                one_guarded(x, out, inlined!(T::is_ordinary), inlined!(T::log_ordinary::<FMA>), inlined!(T::log::<FMA>))
+                map_unary_guarded(x, out, inlined!(T::is_ordinary), inlined!(T::log_ordinary::<FMA>), inlined!(T::log::<FMA>))
             }
-            Unary::Log2 => one_corrected(x, out, inlined!(T::is_ordinary), inlined!(T::log2_ordinary::<FMA>), T::log2),
-            Unary::Log10 => one_corrected(x, out, inlined!(T::is_ordinary), inlined!(T::log10_ordinary::<FMA>), T::log10),
+            Unary::Log2 => map_unary_corrected(x, out, inlined!(T::is_ordinary), inlined!(T::log2_ordinary::<FMA>), T::log2),
+            Unary::Log10 => map_unary_corrected(x, out, inlined!(T::is_ordinary), inlined!(T::log10_ordinary::<FMA>), T::log10),
             Unary::Log1p => {
-                one_corrected(x, out, inlined!(T::is_above_minus_one), inlined!(T::log1p_ordinary::<FMA>), T::ln_1p)
+                map_unary_corrected(x, out, inlined!(T::is_above_minus_one), inlined!(T::log1p_ordinary::<FMA>), T::ln_1p)
             }
-            Unary::Sin => one_corrected(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 0), T::sin),
-            Unary::Cos => one_corrected(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 1), T::cos),
+            Unary::Sin => map_unary_corrected(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 0), T::sin),
+            Unary::Cos => map_unary_corrected(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 1), T::cos),
             Unary::Tan if is_narrow::<T>() => {
-                one_corrected(x, out, inlined!(T::is_moderate), widened!(x => wide::tangent::<FMA>(x)), T::tan)
+                map_unary_corrected(x, out, inlined!(T::is_moderate), widened!(x => wide::tangent::<FMA>(x)), T::tan)
             }
-            Unary::Asin if is_narrow::<T>() => one_long(x, out, widened!(x => wide::angle::<FMA>(x, wide::leg(x)))),
-            Unary::Acos if is_narrow::<T>() => one_long(x, out, widened!(x => wide::angle::<FMA>(wide::leg(x), x))),
-            Unary::Atan if is_narrow::<T>() => one_long(x, out, widened!(x => wide::angle::<FMA>(x, 1.0))),
-            Unary::Tan => library(x, out, T::tan),
-            Unary::Asin => library(x, out, T::asin),
-            Unary::Acos => library(x, out, T::acos),
-            Unary::Atan => library(x, out, T::atan),
-            Unary::Sinh => library(x, out, T::sinh),
-            Unary::Cosh => library(x, out, T::cosh),
-            Unary::Tanh => one_long(x, out, inlined!(T::tanh::<FMA>)),
-            Unary::Asinh => in_f64(x, out, libm::asinh),
-            Unary::Acosh => in_f64(x, out, libm::acosh),
-            Unary::Atanh => in_f64(x, out, libm::atanh),
-            Unary::Sigmoid => one_long(x, out, inlined!(T::sigmoid::<FMA>)),
-            Unary::Relu => one(x, out, |x| if x < T::ZERO { T::ZERO } else { x }),
-            Unary::Hardsigmoid => one(x, out, |x| {
+            Unary::Asin if is_narrow::<T>() => map_unary_large_fn(x, out, widened!(x => wide::angle::<FMA>(x, wide::leg(x)))),
+            Unary::Acos if is_narrow::<T>() => map_unary_large_fn(x, out, widened!(x => wide::angle::<FMA>(wide::leg(x), x))),
+            Unary::Atan if is_narrow::<T>() => map_unary_large_fn(x, out, widened!(x => wide::angle::<FMA>(x, 1.0))),
+            Unary::Tan => map_library(x, out, T::tan),
+            Unary::Asin => map_library(x, out, T::asin),
+            Unary::Acos => map_library(x, out, T::acos),
+            Unary::Atan => map_library(x, out, T::atan),
+            Unary::Sinh => map_library(x, out, T::sinh),
+            Unary::Cosh => map_library(x, out, T::cosh),
+            Unary::Tanh => map_unary_large_fn(x, out, inlined!(T::tanh::<FMA>)),
+            Unary::Asinh => map_in_f64(x, out, libm::asinh),
+            Unary::Acosh => map_in_f64(x, out, libm::acosh),
+            Unary::Atanh => map_in_f64(x, out, libm::atanh),
+            Unary::Sigmoid => map_unary_large_fn(x, out, inlined!(T::sigmoid::<FMA>)),
+            Unary::Relu => map_unary(x, out, |x| if x < T::ZERO { T::ZERO } else { x }),
+            Unary::Hardsigmoid => map_unary(x, out, |x| {
                 let six = T::from_f64(6.0);
                 if x.is_nan() { x } else { larger(smaller(x + T::from_f64(3.0), six), T::ZERO) / six }
             }),
-            Unary::Sinc => in_f64(x, out, special::sinc),
-            Unary::Logit if is_narrow::<T>() => one_corrected(
+            Unary::Sinc => map_in_f64(x, out, special::sinc),
+            Unary::Logit if is_narrow::<T>() => map_unary_corrected(
                 x,
                 out,
                 #[inline(always)] |x| (x > T::ZERO) & (x < T::ONE),
                 widened!(x => wide::logit::<FMA>(x)),
                 |x| T::from_f64(special::logit(x.to_f64())),
             ),
-            Unary::Logit => in_f64(x, out, special::logit),
-            Unary::Erf => one_long(x, out, inlined!(T::erf::<FMA>)),
-            Unary::Erfc => one_long(x, out, inlined!(T::erfc::<FMA>)),
-            Unary::Ndtr => one_long(x, out, inlined!(T::ndtr::<FMA>)),
-            Unary::Erfinv => in_f64(x, out, special::erfinv),
-            Unary::Lgamma if is_narrow::<T>() => one_corrected(
+            Unary::Logit => map_in_f64(x, out, special::logit),
+            Unary::Erf => map_unary_large_fn(x, out, inlined!(T::erf::<FMA>)),
+            Unary::Erfc => map_unary_large_fn(x, out, inlined!(T::erfc::<FMA>)),
+            Unary::Ndtr => map_unary_large_fn(x, out, inlined!(T::ndtr::<FMA>)),
+            Unary::Erfinv => map_in_f64(x, out, special::erfinv),
+            Unary::Lgamma if is_narrow::<T>() => map_unary_corrected(
                 x,
                 out,
                 #[inline(always)] |x| wide::has_log_gamma(x.to_f64()),
                 widened!(x => wide::log_gamma::<FMA>(x)),
                 |x| T::from_f64(libm::lgamma(x.to_f64())),
             ),
-            Unary::Lgamma => in_f64(x, out, libm::lgamma),
-            Unary::Digamma => in_f64(x, out, special::digamma),
-            Unary::Trigamma => in_f64(x, out, special::trigamma),
+            Unary::Lgamma => map_in_f64(x, out, libm::lgamma),
+            Unary::Digamma => map_in_f64(x, out, special::digamma),
+            Unary::Trigamma => map_in_f64(x, out, special::trigamma),
             Unary::Not => unreachable!("floating-point numbers have no {op:?}"),
         }
     }
 
     fn binary<T: FloatMath>(op: Binary, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
-        with_arithmetic!(op, f => two(x, y, out, f), _ => other_binary::<T, FMA>(op, x, y, out));
+        with_arithmetic!(op, f => map_binary(x, y, out, f), _ => other_binary::<T, FMA>(op, x, y, out));
     }
 }
 
@@ -561,15 +579,15 @@ dispatched! {
     }
 
     fn stream<T: FloatMath>(op: Binary, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
-        with_arithmetic!(op, f => two_streamed(x, y, out, f), _ => unreachable!("{op:?} has no loop that streams"));
+        with_arithmetic!(op, f => map_binary_streamed(x, y, out, f), _ => unreachable!("{op:?} has no loop that streams"));
     }
 
-    fn flags<T: FloatMath>(op: Compare, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
+    fn compare_as_float<T: FloatMath>(op: Compare, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
         compare(op, x, y, out, |holds| if holds { T::ONE } else { T::ZERO });
     }
 
-    fn choose<T: FloatMath>(mask: Operand<'_, T>, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
-        three(mask, x, y, out, |mask, x, y| if mask != T::ZERO { x } else { y });
+    fn select<T: FloatMath>(mask: Operand<'_, T>, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
+        map_ternary(mask, x, y, out, |mask, x, y| if mask != T::ZERO { x } else { y });
     }
 
     fn formula<T: FloatMath>(formula: Formula, operands: &[Operand<'_, T>], out: &mut [T]) {
@@ -578,58 +596,58 @@ dispatched! {
         match formula {
             Formula::Clamp { low, high } => {
                 let (low, high) = (T::from_f64(low), T::from_f64(high));
-                one(operand(0), out, #[inline(always)] |x| smaller(larger(x, low), high));
+                map_unary(operand(0), out, #[inline(always)] |x| smaller(larger(x, low), high));
             }
             Formula::AddScaled { op: Binary::Div, value } => {
                 let value = T::from_f64(value);
-                three(operand(0), operand(1), operand(2), out, |own, x, y| own + x * value / y);
+                map_ternary(operand(0), operand(1), operand(2), out, |own, x, y| own + x * value / y);
             }
             Formula::AddScaled { op: _, value } => {
                 let value = T::from_f64(value);
-                three(operand(0), operand(1), operand(2), out, |own, x, y| own + x * value * y);
+                map_ternary(operand(0), operand(1), operand(2), out, |own, x, y| own + x * value * y);
             }
             Formula::Blend { weight } => {
                 let weight = T::from_f64(weight);
-                two(operand(0), operand(1), out, #[inline(always)] |x, y| blend(x, y, weight));
+                map_binary(operand(0), operand(1), out, #[inline(always)] |x, y| lerp(x, y, weight));
             }
-            Formula::Blends => three(operand(0), operand(1), operand(2), out, #[inline(always)] |x, y, z| blend(x, y, z)),
+            Formula::Blends => map_ternary(operand(0), operand(1), operand(2), out, #[inline(always)] |x, y, z| lerp(x, y, z)),
             Formula::Finite { nan, posinf, neginf } => {
                 let (nan, posinf, neginf) = (T::from_f64(nan), number(posinf, T::MAX), number(neginf, -T::MAX));
-                one(operand(0), out, #[inline(always)] |x| {
+                map_unary(operand(0), out, #[inline(always)] |x| {
                     let finite = if x > T::MAX { posinf } else { x };
                     let finite = if x < -T::MAX { neginf } else { finite };
                     if x.is_nan() { nan } else { finite }
                 });
             }
-            Formula::Hardswish => one(operand(0), out, #[inline(always)] |x| hardswish(x)),
+            Formula::Hardswish => map_unary(operand(0), out, #[inline(always)] |x| hardswish(x)),
             Formula::Hardshrink { bound } => {
                 let bound = T::from_f64(bound);
-                one(operand(0), out, |x| if (x >= -bound) & (x <= bound) { T::ZERO } else { x });
+                map_unary(operand(0), out, |x| if (x >= -bound) & (x <= bound) { T::ZERO } else { x });
             }
             Formula::Softshrink { bound } => {
                 let bound = T::from_f64(bound);
-                one(operand(0), out, #[inline(always)] |x| {
+                map_unary(operand(0), out, #[inline(always)] |x| {
                     let moved = if x > bound { x - bound } else { x + bound };
                     if (x >= -bound) & (x <= bound) { T::ZERO } else { moved }
                 });
             }
             Formula::Threshold { threshold, value } => {
                 let (threshold, value) = (T::from_f64(threshold), T::from_f64(value));
-                one(operand(0), out, |x| if x <= threshold { value } else { x });
+                map_unary(operand(0), out, |x| if x <= threshold { value } else { x });
             }
             Formula::Huber { delta, divisor } => {
                 let (delta, divisor) = (T::from_f64(delta), T::from_f64(divisor));
-                two(operand(0), operand(1), out, #[inline(always)] |x, y| huber(x - y, delta) / divisor);
+                map_binary(operand(0), operand(1), out, #[inline(always)] |x, y| huber(x - y, delta) / divisor);
             }
         }
     }
 
     fn arithmetic<T: FloatMath>(instructions: &[Instruction], values: &mut [T], from: usize, len: usize) -> usize {
         match len {
-            8 if size_of::<T>() == 8 => by_arrays::<T, 8>(instructions, values, from),
-            16 => by_arrays::<T, 16>(instructions, values, from),
-            32 => by_arrays::<T, 32>(instructions, values, from),
-            64 if size_of::<T>() == 4 => by_arrays::<T, 64>(instructions, values, from),
+            8 if size_of::<T>() == 8 => compute_by_arrays::<T, 8>(instructions, values, from),
+            16 => compute_by_arrays::<T, 16>(instructions, values, from),
+            32 => compute_by_arrays::<T, 32>(instructions, values, from),
+            64 if size_of::<T>() == 4 => compute_by_arrays::<T, 64>(instructions, values, from),
             _ => unreachable!("lines are of 64, 128 or 256 bytes"),
         }
     }

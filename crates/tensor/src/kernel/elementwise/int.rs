@@ -3,7 +3,7 @@
 use std::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
 use crate::kernel::elementwise::block::BlockKernels;
-use crate::kernel::elementwise::loops::{compare, integer, one, real, two, two_guarded};
+use crate::kernel::elementwise::loops::{compare, map_binary, map_binary_guarded, map_unary, to_float, to_integer};
 use crate::kernel::elementwise::operand::Operand;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::special::gcd;
@@ -96,32 +96,32 @@ fn supports_binary(op: Binary) -> bool {
 dispatched! {
     fn unary<T: Int>(op: Unary, x: Operand<'_, T>, out: &mut [T]) {
         match op {
-            Unary::Neg => one(x, out, |x| T::ZERO.wrapping_sub(x)),
-            Unary::Abs => one(x, out, |x| if x < T::ZERO { T::ZERO.wrapping_sub(x) } else { x }),
-            Unary::Sign => one(x, out, |x| T::from_i64(i64::from(x > T::ZERO) - i64::from(x < T::ZERO))),
-            Unary::Square => one(x, out, |x| x.wrapping_mul(x)),
-            Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => one(x, out, |x| x),
-            Unary::Relu => one(x, out, |x| x.max(T::ZERO)),
-            Unary::Not => one(x, out, |x| !x),
+            Unary::Neg => map_unary(x, out, |x| T::ZERO.wrapping_sub(x)),
+            Unary::Abs => map_unary(x, out, |x| if x < T::ZERO { T::ZERO.wrapping_sub(x) } else { x }),
+            Unary::Sign => map_unary(x, out, |x| T::from_i64(i64::from(x > T::ZERO) - i64::from(x < T::ZERO))),
+            Unary::Square => map_unary(x, out, |x| x.wrapping_mul(x)),
+            Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => map_unary(x, out, |x| x),
+            Unary::Relu => map_unary(x, out, |x| x.max(T::ZERO)),
+            Unary::Not => map_unary(x, out, |x| !x),
             _ => unreachable!("integers have no {op:?}"),
         }
     }
 
     fn binary<T: Int>(op: Binary, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [T]) {
         match op {
-            Binary::Add => two(x, y, out, |x, y| x.wrapping_add(y)),
-            Binary::Sub => two(x, y, out, |x, y| x.wrapping_sub(y)),
-            Binary::Mul => two(x, y, out, |x, y| x.wrapping_mul(y)),
-            Binary::Maximum | Binary::Fmax => two(x, y, out, |x, y| x.max(y)),
-            Binary::Minimum | Binary::Fmin => two(x, y, out, |x, y| x.min(y)),
-            Binary::And => two(x, y, out, |x, y| x & y),
-            Binary::Or => two(x, y, out, |x, y| x | y),
-            Binary::Xor => two(x, y, out, |x, y| x ^ y),
-            Binary::ShiftLeft => two(x, y, out, |x, y| if shift(y) < T::BITS { x << shift(y) } else { T::ZERO }),
-            Binary::ShiftRight => two(x, y, out, |x, y| {
+            Binary::Add => map_binary(x, y, out, |x, y| x.wrapping_add(y)),
+            Binary::Sub => map_binary(x, y, out, |x, y| x.wrapping_sub(y)),
+            Binary::Mul => map_binary(x, y, out, |x, y| x.wrapping_mul(y)),
+            Binary::Maximum | Binary::Fmax => map_binary(x, y, out, |x, y| x.max(y)),
+            Binary::Minimum | Binary::Fmin => map_binary(x, y, out, |x, y| x.min(y)),
+            Binary::And => map_binary(x, y, out, |x, y| x & y),
+            Binary::Or => map_binary(x, y, out, |x, y| x | y),
+            Binary::Xor => map_binary(x, y, out, |x, y| x ^ y),
+            Binary::ShiftLeft => map_binary(x, y, out, |x, y| if shift_amount(y) < T::BITS { x << shift_amount(y) } else { T::ZERO }),
+            Binary::ShiftRight => map_binary(x, y, out, |x, y| {
                 // A shift by at least the width of the type leaves only copies of the sign bit.
                 let sign = if T::MIN < T::ZERO { x >> (T::BITS - 1) } else { T::ZERO };
-                if shift(y) < T::BITS { x >> shift(y) } else { sign }
+                if shift_amount(y) < T::BITS { x >> shift_amount(y) } else { sign }
             }),
             Binary::Div => divide(x, y, out, #[inline(always)] |x, y| (x / y).trunc(), |x, y| x.wrapping_div(y)),
             Binary::Fmod => {
@@ -148,10 +148,10 @@ dispatched! {
     }
 }
 
-/// Computes `out = f(x, y)`, where `f` is a division. `by_f64` does the same for whole numbers below 2⁵¹ in f64, where division has a vector
-/// form. A quotient x / y that is not a whole number differs from each whole number by at least 1 / |y|. This is more than the rounding error,
-/// so rounding does not move the quotient to a whole number or across one. Callers refuse a division by 0 before this function runs, so the
-/// result for y = 0 does not matter.
+/// Computes `out = f(x, y)`, where `f` is a division. `by_f64` does the same for whole numbers below 2⁵¹ in f64, where division has a
+/// vector form. A quotient x / y that is not a whole number differs from each whole number by at least 1 / |y|. This is more than the
+/// rounding error, so rounding does not move the quotient to a whole number or across one. Callers refuse a division by 0 before this
+/// function runs, so the result for y = 0 does not matter.
 #[inline(always)]
 fn divide<T: Int>(
     x: Operand<T>,
@@ -160,19 +160,19 @@ fn divide<T: Int>(
     by_f64: impl Fn(f64, f64) -> f64,
     f: impl Fn(T, T) -> T,
 ) {
-    two_guarded(
+    map_binary_guarded(
         x,
         y,
         out,
         #[inline(always)]
         |x, y| is_exact(x) & is_exact(y) & (y != T::ZERO),
         #[inline(always)]
-        |x, y| T::from_i64(integer(by_f64(real(x.to_i64()), real(y.to_i64())))),
+        |x, y| T::from_i64(to_integer(by_f64(to_float(x.to_i64()), to_float(y.to_i64())))),
         |x, y| if y == T::ZERO { y } else { f(x, y) },
     );
 }
 
-/// Returns true if |x| is below 2⁵¹, so that [`real`] and [`integer`] convert `x` without an error.
+/// Returns true if |x| is below 2⁵¹, so that [`to_float`] and [`to_integer`] convert `x` without an error.
 #[inline(always)]
 fn is_exact<T: Int>(x: T) -> bool {
     const BOUND: i64 = 1 << 51;
@@ -184,16 +184,16 @@ fn is_exact<T: Int>(x: T) -> bool {
 #[inline(never)]
 fn other_binary<T: Int>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
     match op {
-        Binary::Pow => two(x, y, out, |x, y| T::from_i64(power(x.to_i64(), y.to_i64()))),
-        Binary::Gcd => two(x, y, out, |x, y| T::from_i64(gcd(x.to_i64(), y.to_i64()))),
-        Binary::Lcm => two(x, y, out, |x, y| T::from_i64(lcm(x.to_i64(), y.to_i64()))),
+        Binary::Pow => map_binary(x, y, out, |x, y| T::from_i64(power(x.to_i64(), y.to_i64()))),
+        Binary::Gcd => map_binary(x, y, out, |x, y| T::from_i64(gcd(x.to_i64(), y.to_i64()))),
+        Binary::Lcm => map_binary(x, y, out, |x, y| T::from_i64(lcm(x.to_i64(), y.to_i64()))),
         _ => unreachable!("integers have no {op:?}"),
     }
 }
 
 /// Returns `y` as a number of bits to shift by. If `y` is negative or does not fit into `u32`, returns the width of the type instead.
 #[inline(always)]
-fn shift<T: Int>(y: T) -> u32 {
+fn shift_amount<T: Int>(y: T) -> u32 {
     u32::try_from(y.to_i64()).unwrap_or(T::BITS)
 }
 
@@ -203,8 +203,8 @@ fn is_below<T: Int>(rest: T, divisor: T) -> bool {
     rest != T::ZERO && (rest < T::ZERO) != (divisor < T::ZERO)
 }
 
-/// Returns `base` to the power `exponent`. A result that overflows wraps around. A negative exponent gives 0 except for the bases 1 and -1, as
-/// in PyTorch.
+/// Returns `base` to the power `exponent`. A result that overflows wraps around. A negative exponent gives 0 except for the bases 1 and -1,
+/// as in PyTorch.
 fn power(base: i64, exponent: i64) -> i64 {
     match (base, exponent) {
         (_, 0..) => {

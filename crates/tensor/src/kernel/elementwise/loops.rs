@@ -12,7 +12,7 @@ use crate::{Compare, DType, Scalar};
 
 /// Computes `out = f(x)`.
 #[inline(always)]
-pub(crate) fn one<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) -> U) {
+pub(crate) fn map_unary<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], f: impl Fn(T) -> U) {
     match x {
         Operand::Slice(x) => {
             let x = &x[..out.len()];
@@ -47,33 +47,33 @@ cpu::dispatched! {
     /// Converts the elements of `x` as [`Tensor::cast`](crate::Tensor::cast) describes.
     pub(crate) fn convert<T: Scalar, U: Scalar>(x: Operand<'_, T>, out: &mut [U]) {
         match (T::DTYPE, U::DTYPE) {
-            (DType::F32 | DType::F64, DType::I64) => one_guarded(
+            (DType::F32 | DType::F64, DType::I64) => map_unary_guarded(
                 x,
                 out,
                 #[inline(always)]
                 |x| x.to_f64().abs() < MAX_SHIFTED,
                 #[inline(always)]
-                |x| U::from_i64(integer(x.to_f64())),
+                |x| U::from_i64(to_integer(x.to_f64())),
                 |x| U::from_f64(x.to_f64()),
             ),
-            (DType::F32 | DType::F64, DType::U8) => one(
+            (DType::F32 | DType::F64, DType::U8) => map_unary(
                 x,
                 out,
                 #[inline(always)]
                 |x| {
                     // The comparison is false for NaN, so NaN becomes 0.
                     let above = if x.to_f64() > 0.0 { x.to_f64() } else { 0.0 };
-                    U::from_i64(integer(if above < 255.0 { above } else { 255.0 }))
+                    U::from_i64(to_integer(if above < 255.0 { above } else { 255.0 }))
                 },
             ),
-            (DType::F32 | DType::F64, _) => one(x, out, |x| U::from_f64(x.to_f64())),
+            (DType::F32 | DType::F64, _) => map_unary(x, out, |x| U::from_f64(x.to_f64())),
             // Integers are converted as `i64`, because integers beyond 2⁵³ would lose digits as f64.
-            _ => one(x, out, |x| U::from_i64(x.to_i64())),
+            _ => map_unary(x, out, |x| U::from_i64(x.to_i64())),
         }
     }
 }
 
-/// The number 2⁵¹. [`integer`] converts only numbers whose magnitude is less than this.
+/// The number 2⁵¹. [`to_integer`] converts only numbers whose magnitude is less than this.
 const MAX_SHIFTED: f64 = (1u64 << 51) as f64;
 
 /// The number 2⁵² + 2⁵¹. The difference between an f64 near this number and this number is an integer, which is in the last bits of the
@@ -83,13 +83,13 @@ const SHIFT: f64 = 3.0 * MAX_SHIFTED;
 /// Returns `x`, rounded toward 0, as an integer. |x| must be less than [`MAX_SHIFTED`]. Unlike `as`, this has a vector form for every
 /// instruction set, because the addition of [`SHIFT`] moves the integer to the last bits.
 #[inline(always)]
-pub(super) fn integer(x: f64) -> i64 {
+pub(super) fn to_integer(x: f64) -> i64 {
     (x.trunc() + SHIFT).to_bits().wrapping_sub(SHIFT.to_bits()) as i64
 }
 
-/// Returns an integer whose magnitude is below [`MAX_SHIFTED`] as a floating-point number. This is the inverse of [`integer`].
+/// Returns an integer whose magnitude is below [`MAX_SHIFTED`] as a floating-point number. This is the inverse of [`to_integer`].
 #[inline(always)]
-pub(super) fn real(x: i64) -> f64 {
+pub(super) fn to_float(x: i64) -> f64 {
     f64::from_bits(SHIFT.to_bits().wrapping_add(x as u64)) - SHIFT
 }
 
@@ -113,9 +113,9 @@ pub(crate) fn by_slices<T: Copy, U: Copy>(x: Operand<T>, out: &mut [U], body: im
     }
 }
 
-/// Does the same as [`one`], for a function `f` that is large. `f` is compiled only once, for operands of both kinds.
+/// Does the same as [`map_unary`], for a function `f` that is large. `f` is compiled only once, for operands of both kinds.
 #[inline(always)]
-pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T) {
+pub(crate) fn map_unary_large_fn<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T) {
     by_slices(
         x,
         out,
@@ -128,10 +128,10 @@ pub(crate) fn one_long<T: Copy>(x: Operand<T>, out: &mut [T], f: impl Fn(T) -> T
     );
 }
 
-/// Does the same as [`one_long`]. Uses `fast` for each chunk of 64 elements in which `ordinary` returns true for every element. Uses `f` for
-/// all other elements. Both functions must give the same bits for ordinary elements.
+/// Does the same as [`map_unary_large_fn`]. Uses `fast` for each chunk of 64 elements in which `ordinary` returns true for every element.
+/// Uses `f` for all other elements. Both functions must give the same bits for ordinary elements.
 #[inline(always)]
-pub(crate) fn one_guarded<T: Copy, U: Copy>(
+pub(crate) fn map_unary_guarded<T: Copy, U: Copy>(
     x: Operand<T>,
     out: &mut [U],
     ordinary: impl Fn(T) -> bool,
@@ -167,10 +167,10 @@ pub(crate) fn one_guarded<T: Copy, U: Copy>(
     );
 }
 
-/// Does the same as [`one_long`] with the function `fast`. Then calls `library` for the elements for which `ordinary` returns false, and
-/// overwrites their results.
+/// Does the same as [`map_unary_large_fn`] with the function `fast`. Then calls `library` for the elements for which `ordinary` returns
+/// false, and overwrites their results.
 #[inline(always)]
-pub(crate) fn one_corrected<T: Copy>(
+pub(crate) fn map_unary_corrected<T: Copy>(
     x: Operand<T>,
     out: &mut [T],
     ordinary: impl Fn(T) -> bool,
@@ -200,7 +200,12 @@ pub(crate) fn one_corrected<T: Copy>(
 
 /// Computes `out = f(x, y)`.
 #[inline(always)]
-pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: &mut [U], f: impl Fn(T, S) -> U) {
+pub(crate) fn map_binary<T: Copy, S: Copy, U: Copy>(
+    x: Operand<T>,
+    y: Operand<S>,
+    out: &mut [U],
+    f: impl Fn(T, S) -> U,
+) {
     use Operand::{Slice, Splat};
     let len = out.len();
     match (x, y) {
@@ -230,10 +235,10 @@ pub(crate) fn two<T: Copy, S: Copy, U: Copy>(x: Operand<T>, y: Operand<S>, out: 
     }
 }
 
-/// Does the same as [`two`]. Uses `fast` for each group of 16 pairs for which `ordinary` returns true, and `f` for all other pairs. Both
-/// functions must give the same bits for ordinary pairs.
+/// Does the same as [`map_binary`]. Uses `fast` for each group of 16 pairs for which `ordinary` returns true, and `f` for all other pairs.
+/// Both functions must give the same bits for ordinary pairs.
 #[inline(always)]
-pub(crate) fn two_guarded<T: Scalar>(
+pub(crate) fn map_binary_guarded<T: Scalar>(
     x: Operand<T>,
     y: Operand<T>,
     out: &mut [T],
@@ -244,30 +249,30 @@ pub(crate) fn two_guarded<T: Scalar>(
     let (groups, rest) = out.as_chunks_mut::<16>();
     let last = 16 * groups.len();
     for (number, out) in groups.iter_mut().enumerate() {
-        let (x, y, mut all) = (x.sixteen(16 * number), y.sixteen(16 * number), true);
+        let (x, y, mut all) = (x.load_16(16 * number), y.load_16(16 * number), true);
         for i in 0..16 {
             all &= ordinary(x[i], y[i]);
         }
         match all {
-            true => two_arrays(&x, &y, out, &fast),
-            false => two_arrays(&x, &y, out, &f),
+            true => map_binary_arrays(&x, &y, out, &fast),
+            false => map_binary_arrays(&x, &y, out, &f),
         }
     }
     for (i, out) in rest.iter_mut().enumerate() {
-        *out = f(x.at(last + i), y.at(last + i));
+        *out = f(x.element(last + i), y.element(last + i));
     }
 }
 
-/// Does the same as [`two`] with the function `fast`. Then calls `library` for the pairs for which `fast` returns NaN.
+/// Does the same as [`map_binary`] with the function `fast`. Then calls `library` for the pairs for which `fast` returns NaN.
 #[inline(always)]
-pub(crate) fn two_corrected<T: Scalar>(
+pub(crate) fn map_binary_corrected<T: Scalar>(
     x: Operand<T>,
     y: Operand<T>,
     out: &mut [T],
     fast: impl Fn(T, T) -> T,
     library: fn(T, T) -> T,
 ) {
-    two(x, y, out, fast);
+    map_binary(x, y, out, fast);
     let mut any = false;
     for i in 0..out.len() {
         any |= is_nan(out[i]);
@@ -275,25 +280,25 @@ pub(crate) fn two_corrected<T: Scalar>(
     if any {
         for i in 0..out.len() {
             if is_nan(out[i]) {
-                out[i] = library(x.at(i), y.at(i));
+                out[i] = library(x.element(i), y.element(i));
             }
         }
     }
 }
 
-/// Does the same as [`two`]. On x86-64, the stores bypass the caches, except for the elements before the first cache line boundary and
-/// after the last whole group of 16 elements.
+/// Does the same as [`map_binary`]. On x86-64, the stores bypass the caches, except for the elements before the first cache line boundary
+/// and after the last whole group of 16 elements.
 #[inline(always)]
-pub(crate) fn two_streamed<T: Scalar>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
+pub(crate) fn map_binary_streamed<T: Scalar>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     let len = out.len();
     let (head, rest) = out.split_at_mut(out.as_ptr().align_offset(64).min(len));
     let (first, (lines, tail)) = (head.len(), rest.as_chunks_mut::<16>());
     let last = first + lines.len() * 16;
-    two(x.part(0, first), y.part(0, first), head, &f);
-    two(x.part(last, len), y.part(last, len), tail, &f);
+    map_binary(x.part(0, first), y.part(0, first), head, &f);
+    map_binary(x.part(last, len), y.part(last, len), tail, &f);
     for (i, line) in lines.iter_mut().enumerate() {
-        let (x, y, mut results) = (x.sixteen(first + 16 * i), y.sixteen(first + 16 * i), [T::ZERO; 16]);
-        two_arrays(&x, &y, &mut results, &f);
+        let (x, y, mut results) = (x.load_16(first + 16 * i), y.load_16(first + 16 * i), [T::ZERO; 16]);
+        map_binary_arrays(&x, &y, &mut results, &f);
         cpu::stream_line(&results, line);
     }
 }
@@ -302,14 +307,14 @@ pub(crate) fn two_streamed<T: Scalar>(x: Operand<T>, y: Operand<T>, out: &mut [T
 /// first operand.
 #[inline(always)]
 pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
-    match (x, rows.x_moves, rows.y_moves) {
-        (Some(x), true, true) => two_rows::<T, true, true>(rows, x, y, out, f),
-        (Some(x), true, false) => two_rows::<T, true, false>(rows, x, y, out, f),
-        (Some(x), false, _) => two_rows::<T, false, true>(rows, x, y, out, f),
-        (None, _, y_moves) => {
+    match (x, rows.x_has_columns, rows.y_has_columns) {
+        (Some(x), true, true) => map_binary_rows::<T, true, true>(rows, x, y, out, f),
+        (Some(x), true, false) => map_binary_rows::<T, true, false>(rows, x, y, out, f),
+        (Some(x), false, _) => map_binary_rows::<T, false, true>(rows, x, y, out, f),
+        (None, _, y_has_columns) => {
             for row in 0..rows.rows {
                 let out = &mut out[row * rows.columns..][..rows.columns];
-                match Operand::row(y, row * rows.y_row, y_moves, rows.columns) {
+                match Operand::row(y, row * rows.y_row_stride, y_has_columns, rows.columns) {
                     Operand::Slice(y) => {
                         for i in 0..out.len() {
                             out[i] = f(out[i], y[i]);
@@ -329,31 +334,31 @@ pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &
 /// Computes [`rows`] for constant kinds of operands. An operand has an element for each column (it "moves") or one value for each row. A
 /// common loop for all kinds would keep track of more positions than each kind needs.
 #[inline(always)]
-fn two_rows<T: Copy, const X_MOVES: bool, const Y_MOVES: bool>(
+fn map_binary_rows<T: Copy, const X_HAS_COLUMNS: bool, const Y_HAS_COLUMNS: bool>(
     rows: RowBroadcast,
     x: &[T],
     y: &[T],
     out: &mut [T],
     f: impl Fn(T, T) -> T,
 ) {
-    let RowBroadcast { rows, columns, x_row, y_row, .. } = rows;
+    let RowBroadcast { rows, columns, x_row_stride, y_row_stride, .. } = rows;
     for row in 0..rows {
         let out = &mut out[row * columns..][..columns];
-        let x = Operand::row(x, row * x_row, X_MOVES, columns);
-        two_short(x, Operand::row(y, row * y_row, Y_MOVES, columns), out, &f);
+        let x = Operand::row(x, row * x_row_stride, X_HAS_COLUMNS, columns);
+        map_binary_short(x, Operand::row(y, row * y_row_stride, Y_HAS_COLUMNS, columns), out, &f);
     }
 }
 
-/// Computes [`two`] for one row. A row of 16 to [`MAX_VECTOR_ROW`] elements is computed in vectors of 16 elements. The last vector overlaps
-/// the vector before it, unless the length of the row is a multiple of 16.
+/// Computes [`map_binary`] for one row. A row of 16 to [`MAX_VECTOR_ROW`] elements is computed in vectors of 16 elements. The last vector
+/// overlaps the vector before it, unless the length of the row is a multiple of 16.
 #[inline(always)]
-fn two_short<T: Copy>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
+fn map_binary_short<T: Copy>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
     if !(16..=MAX_VECTOR_ROW).contains(&out.len()) {
-        return two(x, y, out, f);
+        return map_binary(x, y, out, f);
     }
     let (mut start, last) = (0, out.len() - 16);
     while let Some(vector) = out[start..].first_chunk_mut() {
-        two_arrays(&x.sixteen(start), &y.sixteen(start), vector, &f);
+        map_binary_arrays(&x.load_16(start), &y.load_16(start), vector, &f);
         if start == last {
             break;
         }
@@ -363,7 +368,7 @@ fn two_short<T: Copy>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T,
 
 /// Computes `out = f(x, y, z)`.
 #[inline(always)]
-pub(crate) fn three<M: Copy, T: Copy>(
+pub(crate) fn map_ternary<M: Copy, T: Copy>(
     x: Operand<M>,
     y: Operand<T>,
     z: Operand<T>,
@@ -372,9 +377,9 @@ pub(crate) fn three<M: Copy, T: Copy>(
 ) {
     use Operand::{Slice, Splat};
     match (x, y, z) {
-        (Splat(x), y, z) => two(y, z, out, |y, z| f(x, y, z)),
-        (x, Splat(y), z) => two(x, z, out, |x, z| f(x, y, z)),
-        (x, y, Splat(z)) => two(x, y, out, |x, y| f(x, y, z)),
+        (Splat(x), y, z) => map_binary(y, z, out, |y, z| f(x, y, z)),
+        (x, Splat(y), z) => map_binary(x, z, out, |x, z| f(x, y, z)),
+        (x, y, Splat(z)) => map_binary(x, y, out, |x, y| f(x, y, z)),
         (Slice(x), Slice(y), Slice(z)) => {
             let (x, y, z) = (&x[..out.len()], &y[..out.len()], &z[..out.len()]);
             for i in 0..out.len() {
@@ -394,18 +399,18 @@ pub(crate) fn compare<T: Copy + PartialOrd, U: Copy>(
     truth: impl Fn(bool) -> U,
 ) {
     match op {
-        Compare::Eq => two(x, y, out, |x, y| truth(x == y)),
-        Compare::Ne => two(x, y, out, |x, y| truth(x != y)),
-        Compare::Lt => two(x, y, out, |x, y| truth(x < y)),
-        Compare::Le => two(x, y, out, |x, y| truth(x <= y)),
-        Compare::Gt => two(x, y, out, |x, y| truth(x > y)),
-        Compare::Ge => two(x, y, out, |x, y| truth(x >= y)),
+        Compare::Eq => map_binary(x, y, out, |x, y| truth(x == y)),
+        Compare::Ne => map_binary(x, y, out, |x, y| truth(x != y)),
+        Compare::Lt => map_binary(x, y, out, |x, y| truth(x < y)),
+        Compare::Le => map_binary(x, y, out, |x, y| truth(x <= y)),
+        Compare::Gt => map_binary(x, y, out, |x, y| truth(x > y)),
+        Compare::Ge => map_binary(x, y, out, |x, y| truth(x >= y)),
     }
 }
 
-/// Does the same as [`one`], for arrays of `N` elements.
+/// Does the same as [`map_unary`], for arrays of `N` elements.
 #[inline(always)]
-pub(crate) fn one_array<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f: impl Fn(T) -> T) {
+pub(crate) fn map_unary_array<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f: impl Fn(T) -> T) {
     let mut result = *x;
     for i in 0..N {
         result[i] = f(x[i]);
@@ -413,9 +418,14 @@ pub(crate) fn one_array<T: Copy, const N: usize>(x: &[T; N], out: &mut [T; N], f
     *out = result;
 }
 
-/// Does the same as [`two`], for arrays of `N` elements.
+/// Does the same as [`map_binary`], for arrays of `N` elements.
 #[inline(always)]
-pub(crate) fn two_arrays<T: Copy, const N: usize>(x: &[T; N], y: &[T; N], out: &mut [T; N], f: impl Fn(T, T) -> T) {
+pub(crate) fn map_binary_arrays<T: Copy, const N: usize>(
+    x: &[T; N],
+    y: &[T; N],
+    out: &mut [T; N],
+    f: impl Fn(T, T) -> T,
+) {
     let mut result = *x;
     for i in 0..N {
         result[i] = f(x[i], y[i]);
@@ -471,8 +481,8 @@ mod tests {
                     (Operand::Splat(1.0), Operand::Splat(2.0)),
                 ] {
                     let (mut expected, mut got) = (vec![-7.0f32; 600], vec![-7.0f32; 600]);
-                    two(x, y, &mut expected[offset..offset + len], |x, y| x / y);
-                    two_streamed(x, y, &mut got[offset..offset + len], |x, y| x / y);
+                    map_binary(x, y, &mut expected[offset..offset + len], |x, y| x / y);
+                    map_binary_streamed(x, y, &mut got[offset..offset + len], |x, y| x / y);
                     cpu::streamed();
                     assert!(got.iter().zip(&expected).all(|(x, y)| x.to_bits() == y.to_bits()), "{len} from {offset}");
                 }

@@ -24,16 +24,16 @@ impl<'a, T: Copy> Operand<'a, T> {
         }
     }
 
-    /// Returns a row of `columns` elements that begins at index `first` of `data`. If `moves` is true, the operand has an element for each
-    /// column. Otherwise it has one number for the whole row.
+    /// Returns a row of `columns` elements that begins at index `first` of `data`. If `has_columns` is true, the operand has an element for
+    /// each column. Otherwise it has one number for the whole row.
     #[inline(always)]
-    pub(crate) fn row(data: &'a [T], first: usize, moves: bool, columns: usize) -> Self {
-        if moves { Operand::Slice(&data[first..first + columns]) } else { Operand::Splat(data[first]) }
+    pub(crate) fn row(data: &'a [T], first: usize, has_columns: bool, columns: usize) -> Self {
+        if has_columns { Operand::Slice(&data[first..first + columns]) } else { Operand::Splat(data[first]) }
     }
 
     /// Returns the element with index `i`.
     #[inline(always)]
-    pub(crate) fn at(self, i: usize) -> T {
+    pub(crate) fn element(self, i: usize) -> T {
         match self {
             Operand::Slice(elements) => elements[i],
             Operand::Splat(value) => value,
@@ -42,7 +42,7 @@ impl<'a, T: Copy> Operand<'a, T> {
 
     /// Returns the 16 elements that begin at `start`.
     #[inline(always)]
-    pub(crate) fn sixteen(self, start: usize) -> [T; 16] {
+    pub(crate) fn load_16(self, start: usize) -> [T; 16] {
         match self {
             Operand::Slice(elements) => {
                 let mut copy = [elements[start]; 16];
@@ -63,11 +63,11 @@ pub struct RowBroadcast {
     /// The number of elements in a row.
     pub(crate) columns: usize,
     /// The distance between rows of the first operand, in elements. It is 0 if the operand repeats one row.
-    pub(crate) x_row: usize,
+    pub(crate) x_row_stride: usize,
     /// The distance between rows of the second operand, in elements. It is 0 if the operand repeats one row.
-    pub(crate) y_row: usize,
+    pub(crate) y_row_stride: usize,
     /// True if the first operand has an element for each column. Otherwise it has one value for each row.
-    pub(crate) x_moves: bool,
+    pub(crate) x_has_columns: bool,
     /// True if the second operand has an element for each column. Otherwise it has one value for each row.
-    pub(crate) y_moves: bool,
+    pub(crate) y_has_columns: bool,
 }

@@ -15,11 +15,11 @@ use crate::kernel::{fill, transpose};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Partition};
 use crate::memory::scratch::Scratch;
-use crate::memory::threads::{Schedule, most_parts, starts};
+use crate::memory::threads::{Schedule, max_part_count, range_starts};
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::matmul::{
-    COLUMN_UNIT, MANY_PARTS, MANY_ROWS, MAX_COLUMN_PARTS, MAX_SHORT_ROW_BYTES, MIN_PARALLEL, MIN_PARALLEL_COLUMN,
-    MIN_READ, MIN_SPLIT_SUM, MIN_TILE_COLUMNS, MIN_TRANSPOSED_ROWS, MIN_WIDE, NARROW_COLUMN_UNIT, ROW_UNIT,
+    COLUMN_UNIT, MANY_ROWS, MANY_THREADS, MAX_COLUMN_PARTS, MAX_SHORT_ROW_BYTES, MIN_PARALLEL, MIN_PARALLEL_COLUMN,
+    MIN_READ_PER_TASK, MIN_SPLIT_SUM, MIN_TILE_COLUMNS, MIN_TRANSPOSED_ROWS, MIN_WIDE, NARROW_COLUMN_UNIT, ROW_UNIT,
     THIN_COLUMNS,
 };
 use crate::thresholds::transpose::PITCH;
@@ -50,7 +50,7 @@ struct Batch<'a, T> {
 impl<'a, T: Element> Batch<'a, T> {
     fn new(x: Source<'a, T>, y: Source<'a, T>, addend: Addend<'a, T>) -> Self {
         let rank = x.layout.shape().rank();
-        let outer = |layout: &Layout| layout.of_axes(|axis| axis < rank - 2);
+        let outer = |layout: &Layout| layout.keep_axes(|axis| axis < rank - 2);
         let (outer_x, outer_y) = (outer(x.layout), outer(y.layout));
         let addend_space = match addend {
             Addend::Elements(Source { layout, .. }) => Some(IterationSpace::new(layout.shape(), [layout])),
@@ -68,7 +68,7 @@ impl<'a, T: Element> Batch<'a, T> {
 
     /// Fills `out` with consecutive elements of [`Addend::Elements`]. The first of them has index `start`. Does nothing for the other
     /// variants.
-    fn begin(&self, start: usize, out: &mut [T]) {
+    fn write_addend(&self, start: usize, out: &mut [T]) {
         if let (Addend::Elements(Source { data, .. }), Some(space)) = (self.addend, &self.addend_space) {
             fill::spread(space, data, start, out);
         }
@@ -86,24 +86,24 @@ impl<'a, T: Element> Batch<'a, T> {
     }
 
     /// Computes as many products of the batch as `out` has room for, beginning with the product with index `first`.
-    fn products(&self, first: usize, out: &mut [T]) -> Result<(), AllocationError> {
+    fn compute_products(&self, first: usize, out: &mut [T]) -> Result<(), AllocationError> {
         let each = self.sizes.m * self.sizes.n;
         for (b, out) in (first..).zip(out.chunks_mut(each)) {
             let (left, right) = self.operands(b);
-            self.begin(b * each, out);
-            T::whole_product(self.sizes, left, right, out)?;
+            self.write_addend(b * each, out);
+            T::standalone_product(self.sizes, left, right, out)?;
         }
         Ok(())
     }
 
     /// Computes a single product in several tasks, each for `columns` columns of the result.
-    fn by_columns(&self, columns: usize, out: &mut [T]) -> Result<(), AllocationError> {
+    fn compute_by_columns(&self, columns: usize, out: &mut [T]) -> Result<(), AllocationError> {
         let (Sizes { m, n, .. }, (left, right)) = (self.sizes, self.operands(0));
         let grid = Grid::equal(out, n, (m, columns));
         partition::try_run(n.div_ceil(columns), Schedule::Parallel, grid, |_, mut out| {
-            let (_, first) = out.first();
-            (0..m).for_each(|row| self.begin(row * n + first, out.row(row)));
-            T::product_into(Sizes { n: out.width(), ..self.sizes }, left, right.from(0, first), out)
+            let (_, first) = out.origin();
+            (0..m).for_each(|row| self.write_addend(row * n + first, out.row(row)));
+            T::product_into(Sizes { n: out.width(), ..self.sizes }, left, right.submatrix(0, first), out)
         })
     }
 
@@ -112,55 +112,55 @@ impl<'a, T: Element> Batch<'a, T> {
         if !self.sizes.add {
             out.fill(T::ZERO);
         }
-        self.begin(0, out);
+        self.write_addend(0, out);
     }
 
-    /// Computes a single product in several tasks. Each task computes a tile of the result, a range of rows and a range of columns. A tile has
-    /// at least `least` units of [`ROW_UNIT`] rows.
+    /// Computes a single product in several tasks. Each task computes a tile of the result, a range of rows and a range of columns. A tile
+    /// has at least `min_units` units of [`ROW_UNIT`] rows.
     ///
-    /// If the columns of the right matrix are contiguous, all threads together transpose it first. Without this copy, `gemm` would rearrange
-    /// the same columns in several tasks.
-    fn by_tiles(&self, least: usize, out: &mut [T]) -> Result<(), AllocationError> {
+    /// If the columns of the right matrix are contiguous, all threads together transpose it first. Without this copy, `gemm` would
+    /// rearrange the same columns in several tasks.
+    fn compute_by_tiles(&self, min_units: usize, out: &mut [T]) -> Result<(), AllocationError> {
         let (Sizes { m, n, k, .. }, (left, right)) = (self.sizes, self.operands(0));
         let units = m.div_ceil(ROW_UNIT);
-        let parts = most_parts(units, least);
+        let parts = max_part_count(units, min_units);
         // Overlapping columns, as in a view of windows, are not copied. A copy could need much more memory than the view.
         let is_copied = parts > 1 && is_written_by_squares(right, k, n) && right.column_stride.unsigned_abs() >= k;
         let transposed = if is_copied { Some(TransposedStrips::new(right, k, n)?) } else { None };
-        let across = tiles_across(self.sizes, parts);
+        let tiles_per_row = tiles_across(self.sizes, parts);
         let columns: SmallVec<[usize; 16]> = match transposed {
             Some(_) => strips(n).map(|strip| strip.end).collect(),
             None => {
-                let starts = starts(n / COLUMN_UNIT, across);
+                let starts = range_starts(n / COLUMN_UNIT, tiles_per_row);
                 starts.iter().skip(1).map(|&unit| unit * COLUMN_UNIT).chain([n]).collect()
             }
         };
-        let starts = starts(units, parts / across);
+        let starts = range_starts(units, parts / tiles_per_row);
         let rows: SmallVec<[usize; 16]> = starts.iter().skip(1).map(|&unit| unit * ROW_UNIT).chain([m]).collect();
         let grid = Grid::ends(out, n, &rows, &columns);
         partition::try_run(rows.len() * columns.len(), Schedule::Parallel, grid, |number, mut out| {
-            let (top, first) = out.first();
-            (0..out.height()).for_each(|row| self.begin((top + row) * n + first, out.row(row)));
-            let right = transposed.as_ref().map_or(right.from(0, first), |all| all.strip(number % columns.len()));
+            let (top, first) = out.origin();
+            (0..out.height()).for_each(|row| self.write_addend((top + row) * n + first, out.row(row)));
+            let right = transposed.as_ref().map_or(right.submatrix(0, first), |all| all.strip(number % columns.len()));
             let sizes = Sizes { m: out.height(), n: out.width(), ..self.sizes };
-            T::product_into(sizes, left.from(top, 0), right, out)
+            T::product_into(sizes, left.submatrix(top, 0), right, out)
         })
     }
 
     /// Computes a single product in several tasks, each for a range of the terms of every sum. Then adds the partial sums.
-    fn by_terms(&self, out: &mut [T]) -> Result<(), AllocationError> {
+    fn compute_by_terms(&self, out: &mut [T]) -> Result<(), AllocationError> {
         let (Sizes { m, n, k, add }, (left, right)) = (self.sizes, self.operands(0));
-        let (each, parts) = (k.div_ceil(4), k.div_ceil(k.div_ceil(4)));
+        let (terms_per_part, parts) = (k.div_ceil(4), k.div_ceil(k.div_ceil(4)));
         let mut sums = Scratch::new(parts * m * n)?;
         partition::try_chunks(&mut sums, m * n, Schedule::Parallel, |part, out| {
-            let first = part * each;
-            let sizes = Sizes { m, n, k: each.min(k - first), add: false };
-            T::product(sizes, left.from(0, first), right.from(first, 0), out)
+            let first = part * terms_per_part;
+            let sizes = Sizes { m, n, k: terms_per_part.min(k - first), add: false };
+            T::product(sizes, left.submatrix(0, first), right.submatrix(first, 0), out)
         })?;
         let (first, others) = sums.split_at_mut(m * n);
         others.chunks_exact(m * n).for_each(|other| T::accumulate(Reduction::Sum, first, other));
         if add {
-            self.begin(0, out);
+            self.write_addend(0, out);
             T::accumulate(Reduction::Sum, out, first);
         } else {
             out.copy_from_slice(first);
@@ -188,27 +188,27 @@ pub(crate) fn matmul<T: Element>(
     }
     let count = out.len() / (m * n);
     let work = [m, n, k].iter().fold(count, |work, &size| work.saturating_mul(size));
-    let parallel = if n == 1 && k.saturating_mul(size_of::<T>()) <= MAX_SHORT_ROW_BYTES {
+    let min_parallel_work = if n == 1 && k.saturating_mul(size_of::<T>()) <= MAX_SHORT_ROW_BYTES {
         MIN_PARALLEL_COLUMN
     } else {
         MIN_PARALLEL
     };
-    if work < parallel {
-        return batch.products(0, out);
+    if work < min_parallel_work {
+        return batch.compute_products(0, out);
     }
     if count > 1 {
         let per_part = (MIN_PARALLEL / 4 / (m * n * k)).max(1);
         return partition::try_chunks(out, per_part * m * n, Schedule::Parallel, |part, out| {
-            batch.products(part * per_part, out)
+            batch.compute_products(part * per_part, out)
         });
     }
     let (left, right) = batch.operands(0);
     if n > THIN_COLUMNS && has_few_rows(batch.sizes, right) {
-        let parts = (n / COLUMN_UNIT).min(n.saturating_mul(k) / MIN_READ).clamp(1, MAX_COLUMN_PARTS);
-        return batch.by_columns(n.div_ceil(parts).next_multiple_of(COLUMN_UNIT), out);
+        let parts = (n / COLUMN_UNIT).min(n.saturating_mul(k) / MIN_READ_PER_TASK).clamp(1, MAX_COLUMN_PARTS);
+        return batch.compute_by_columns(n.div_ceil(parts).next_multiple_of(COLUMN_UNIT), out);
     }
-    let least = least_units(m, n, work / parallel);
-    let whole = m.div_ceil(ROW_UNIT) < 2 * least;
+    let min_units = least_units(m, n, work / min_parallel_work);
+    let has_few_units = m.div_ceil(ROW_UNIT) < 2 * min_units;
     let parts = (n / COLUMN_UNIT).min(work / (2 * MIN_PARALLEL)).min(MAX_COLUMN_PARTS);
     // The width of each part except the last is a multiple of a unit. With few columns and an odd number of units of [`COLUMN_UNIT`]
     // columns, the parts would differ too much in width. Such products use the smaller unit, except for sums of at least [`MIN_SPLIT_SUM`]
@@ -219,19 +219,19 @@ pub(crate) fn matmul<T: Element>(
     // In a division by rows, each part rearranges the whole right matrix. In a division by columns, each part reads the left matrix in
     // place if its rows are contiguous. So wide products with such a left matrix are divided by columns.
     let wide = in_units && n >= if m < MANY_ROWS { m } else { 2 * m };
-    let by_columns = whole || wide && left.column_stride == 1;
+    let by_columns = has_few_units || wide && left.column_stride == 1;
     if m > 1 && by_columns && (parts >= 4 || parts >= 2 && k < MIN_SPLIT_SUM) {
-        return batch.by_columns(n.div_ceil(parts).next_multiple_of(unit), out);
+        return batch.compute_by_columns(n.div_ceil(parts).next_multiple_of(unit), out);
     }
-    if m == 1 || whole && k >= MIN_SPLIT_SUM && m * n <= k * (m + n) / 8 {
-        return batch.by_terms(out);
+    if m == 1 || has_few_units && k >= MIN_SPLIT_SUM && m * n <= k * (m + n) / 8 {
+        return batch.compute_by_terms(out);
     }
-    if !whole && n > THIN_COLUMNS {
-        return batch.by_tiles(least, out);
+    if !has_few_units && n > THIN_COLUMNS {
+        return batch.compute_by_tiles(min_units, out);
     }
-    partition::try_ranges(out, ROW_UNIT * n, least, |first, out| {
-        batch.begin(first * ROW_UNIT * n, out);
-        T::product(Sizes { m: out.len() / n, ..batch.sizes }, left.from(first * ROW_UNIT, 0), right, out)
+    partition::try_ranges(out, ROW_UNIT * n, min_units, |first, out| {
+        batch.write_addend(first * ROW_UNIT * n, out);
+        T::product(Sizes { m: out.len() / n, ..batch.sizes }, left.submatrix(first * ROW_UNIT, 0), right, out)
     })
 }
 
@@ -252,7 +252,7 @@ impl<T: Element> TransposedStrips<T> {
         let mut elements = Scratch::new(strips.len() * rows * PITCH)?;
         partition::run(ends.len(), Schedule::Parallel, Partition::ends(&mut elements, &ends), |task, out| {
             let (strip, row) = (&strips[task / parts], start(task) % rows);
-            let from = matrix.from(row, strip.start);
+            let from = matrix.submatrix(row, strip.start);
             let step = matrix.column_stride.unsigned_abs();
             transpose::materialize(&matrix.data[from.offset..], step, strip.len(), out.len() / PITCH, out);
         });
@@ -261,7 +261,7 @@ impl<T: Element> TransposedStrips<T> {
 
     /// Returns the columns of the strip with index `number`.
     fn strip(&self, number: usize) -> Matrix<'_, T> {
-        Matrix::rows(&self.elements, number * self.rows * PITCH, PITCH)
+        Matrix::row_major(&self.elements, number * self.rows * PITCH, PITCH)
     }
 }
 
@@ -269,14 +269,14 @@ impl<T: Element> TransposedStrips<T> {
 /// `parts`.
 ///
 /// A thread with whole rows writes contiguous elements, which it usually reads in the next operation too. But it also reads the whole right
-/// matrix. So the columns are divided only if there are many threads and the sums are long. The tiles are then nearly square, so that a thread
-/// reads few rows and columns. A tile has at least [`MIN_TILE_COLUMNS`] columns.
+/// matrix. So the columns are divided only if there are many threads and the sums are long. The tiles are then nearly square, so that a
+/// thread reads few rows and columns. A tile has at least [`MIN_TILE_COLUMNS`] columns.
 fn tiles_across(Sizes { m, n, k, .. }: Sizes, parts: usize) -> usize {
-    if parts < MANY_PARTS || k < m.min(n) {
+    if parts < MANY_THREADS || k < m.min(n) {
         return 1;
     }
-    let across = (1..=n / MIN_TILE_COLUMNS).filter(|&across| parts.is_multiple_of(across));
-    across.min_by_key(|&across| m * across / parts + n / across).unwrap_or(1)
+    let tiles_per_row = (1..=n / MIN_TILE_COLUMNS).filter(|&tiles_per_row| parts.is_multiple_of(tiles_per_row));
+    tiles_per_row.min_by_key(|&tiles_per_row| m * tiles_per_row / parts + n / tiles_per_row).unwrap_or(1)
 }
 
 /// Returns the minimum number of units of [`ROW_UNIT`] rows in a part of a product that is divided by rows. The product has enough work for
@@ -389,8 +389,8 @@ mod tests {
     /// Checks that a right matrix with contiguous columns gives the same bits as its row-major copy, at several distances of the columns.
     #[test]
     fn a_right_matrix_with_contiguous_columns_gives_the_bits_of_its_copy() {
-        // Products with few rows or columns are left out, because other kernels compute them if the columns are contiguous. These kernels add
-        // in another order.
+        // Products with few rows or columns are left out, because other kernels compute them if the columns are contiguous. These kernels
+        // add in another order.
         for [m, n, k] in SIZES.into_iter().filter(|&[m, n, _]| m > 16 && n > 16) {
             for distance in [k, k.next_multiple_of(128), k + 3] {
                 let element =

@@ -43,17 +43,17 @@ impl<T: Semiring> Panel<T> {
 
     /// Returns the strip (a range of copied columns) that begins at column `first`, which must be a multiple of the strip's width.
     fn strip(&self, first: usize) -> Matrix<'_, T> {
-        Matrix::rows(&self.elements, first * self.terms, self.width)
+        Matrix::row_major(&self.elements, first * self.terms, self.width)
     }
 }
 
-/// Computes the product of the first `rows` rows of `left` and a panel (a part of the right side). Calls `each` with a row, a column, and a
-/// slice of results. The slice has the results of this row from this column on.
+/// Computes the product of the first `rows` rows of `left` and a panel (a part of the right side). Calls `visit` with a row, a column, and
+/// a slice of results. The slice has the results of this row from this column on.
 fn multiply<T: Semiring>(
     kernels: &dyn MicroKernels<T>,
     (left, rows): (Matrix<T>, usize),
     panel: &Panel<T>,
-    mut each: impl FnMut(usize, usize, &[T]),
+    mut visit: impl FnMut(usize, usize, &[T]),
 ) {
     let (lanes, mut results) = (kernels.lanes(), [T::ZERO; 256]);
     let mut row = 0;
@@ -71,14 +71,14 @@ fn multiply<T: Semiring>(
                     vectors,
                     columns,
                     k: panel.terms,
-                    x: left.from(row, 0),
-                    y: panel.strip(strip).from(0, first - strip),
+                    x: left.submatrix(row, 0),
+                    y: panel.strip(strip).submatrix(0, first - strip),
                     out: &mut results,
                     pitch: columns,
                     add: false,
                 }));
                 let computed = results.chunks_exact(columns).take(height).enumerate();
-                computed.for_each(|(r, results)| each(row + r, first, results));
+                computed.for_each(|(r, results)| visit(row + r, first, results));
                 first += columns;
             }
         }
@@ -87,7 +87,7 @@ fn multiply<T: Semiring>(
 }
 
 /// Computes a product of any size. The order of the additions depends only on the number of terms.
-pub(crate) fn blocked<T: Semiring + HasMicroKernels>(
+pub(crate) fn multiply_blocked<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
     y: Matrix<T>,
@@ -99,23 +99,23 @@ pub(crate) fn blocked<T: Semiring + HasMicroKernels>(
     let mut copied = Scratch::new(if x.column_stride == 1 { 0 } else { PANEL_ROWS * PANEL_TERMS.min(k) })?;
     for term in (0..k).step_by(PANEL_TERMS) {
         let terms = PANEL_TERMS.min(k - term);
-        let sets = term == 0 && !add;
+        let is_first_panel = term == 0 && !add;
         for column in (0..n).step_by(PANEL_COLUMNS) {
-            let panel = Panel::new(y.from(term, column), terms, PANEL_COLUMNS.min(n - column), width)?;
+            let panel = Panel::new(y.submatrix(term, column), terms, PANEL_COLUMNS.min(n - column), width)?;
             for first in (0..m).step_by(PANEL_ROWS) {
                 let rows = PANEL_ROWS.min(m - first);
-                let left = x.from(first, term);
+                let left = x.submatrix(first, term);
                 let left = if x.column_stride == 1 {
                     left
                 } else {
                     for (r, row) in copied.chunks_exact_mut(terms).enumerate().take(rows) {
                         row.iter_mut().enumerate().for_each(|(l, to)| *to = left.at(r, l));
                     }
-                    Matrix::rows(&copied, 0, terms)
+                    Matrix::row_major(&copied, 0, terms)
                 };
                 multiply(kernels, (left, rows), &panel, |row, from, results| {
                     let out = &mut out.row(first + row)[column + from..][..results.len()];
-                    if sets {
+                    if is_first_panel {
                         out.copy_from_slice(results);
                     } else {
                         out.iter_mut().zip(results).for_each(|(out, &result)| *out = out.plus(result));
@@ -149,12 +149,16 @@ mod tests {
                 };
                 let (left, right) = (order(m, k, 1), order(k, n, 5));
                 let matrix = |data, rows, columns| {
-                    if turned { Matrix::rows(data, 0, rows).transposed() } else { Matrix::rows(data, 0, columns) }
+                    if turned {
+                        Matrix::row_major(data, 0, rows).transposed()
+                    } else {
+                        Matrix::row_major(data, 0, columns)
+                    }
                 };
                 let (x, y) = (matrix(&left, m, k), matrix(&right, k, n));
                 for add in [false, true] {
                     let mut out: Vec<f64> = (0..m * n).map(|at| if add { at as f64 } else { f64::NAN }).collect();
-                    blocked(Sizes { m, n, k, add }, x, y, Tile::whole(&mut out, n)).unwrap();
+                    multiply_blocked(Sizes { m, n, k, add }, x, y, Tile::whole(&mut out, n)).unwrap();
                     for (at, got) in out.into_iter().enumerate() {
                         let (i, j) = (at / n, at % n);
                         let sum: f64 = (0..k).map(|l| element(i, l, 1) * element(l, j, 5)).sum();

@@ -11,7 +11,7 @@ pub struct Matrix<'a, T> {
 
 impl<'a, T> Matrix<'a, T> {
     /// Returns a row-major matrix that starts at `offset` in `data`. Its rows are `row_stride` elements apart.
-    pub(crate) fn rows(data: &'a [T], offset: usize, row_stride: usize) -> Self {
+    pub(crate) fn row_major(data: &'a [T], offset: usize, row_stride: usize) -> Self {
         Matrix { data, offset, row_stride: row_stride as isize, column_stride: 1 }
     }
 
@@ -21,12 +21,12 @@ impl<'a, T> Matrix<'a, T> {
     }
 
     /// Returns the submatrix whose first element is in row `row` and column `column`, and which ends with the last element of this matrix.
-    pub(crate) fn from(self, row: usize, column: usize) -> Self {
-        Matrix { offset: self.place(row, column), ..self }
+    pub(crate) fn submatrix(self, row: usize, column: usize) -> Self {
+        Matrix { offset: self.position(row, column), ..self }
     }
 
     #[inline(always)]
-    fn place(&self, row: usize, column: usize) -> usize {
+    fn position(&self, row: usize, column: usize) -> usize {
         let moved = row as isize * self.row_stride + column as isize * self.column_stride;
         (self.offset as isize + moved) as usize
     }
@@ -34,17 +34,17 @@ impl<'a, T> Matrix<'a, T> {
     /// Returns the elements of `data` from the first element of row `row` on.
     #[inline(always)]
     pub(crate) fn row(&self, row: usize) -> &'a [T] {
-        &self.data[self.place(row, 0)..]
+        &self.data[self.position(row, 0)..]
     }
 
     /// Returns the elements of `data` from the first element of column `column` on.
     #[inline(always)]
     pub(crate) fn column(&self, column: usize) -> &'a [T] {
-        &self.data[self.place(0, column)..]
+        &self.data[self.position(0, column)..]
     }
 
     /// Returns whether all elements of this matrix are inside `data`, if it has `rows` rows and `columns` columns. Both must be positive.
-    pub(crate) fn within(&self, rows: usize, columns: usize) -> bool {
+    pub(crate) fn fits(&self, rows: usize, columns: usize) -> bool {
         let reach = |size: usize, stride: isize| (size as isize - 1) * stride;
         let (down, right) = (reach(rows, self.row_stride), reach(columns, self.column_stride));
         let first = self.offset as isize + down.min(0) + right.min(0);
@@ -56,7 +56,7 @@ impl<'a, T> Matrix<'a, T> {
 impl<T: Copy> Matrix<'_, T> {
     #[inline(always)]
     pub(crate) fn at(&self, row: usize, column: usize) -> T {
-        self.data[self.place(row, column)]
+        self.data[self.position(row, column)]
     }
 }
 

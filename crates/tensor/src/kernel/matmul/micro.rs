@@ -272,29 +272,31 @@ neon!(
     f64 float64x2_t 2 vdupq_n_f64 vld1q_f64 vst1q_f64 vfmaq_f64 vaddvq_f64
 );
 
-/// Sets `results[r * pitch + i]` to the sum of `factors[input, t][r]` · `source[input * plane + taps[t] + i]` over all `input` and `t`.
-/// Computes this for `rows` rows `r` and `count` elements `i`. `rows` is a value of [`MicroKernels::tile_rows`]. `count` is rounded up to a
-/// multiple of the elements that the loop computes at once, at most eight vectors. `source` and `results` are long enough for that.
+/// Sets `results[r * pitch + i]` to the sum of `factors[input, t][r]` · `source[input * plane_len + tap_starts[t] + i]` over all `input`
+/// and `t`. Computes this for `rows` rows `r` and `count` elements `i`. `rows` is a value of [`MicroKernels::tile_rows`]. `count` is
+/// rounded up to a multiple of the elements that the loop computes at once, at most eight vectors. `source` and `results` are long enough
+/// for that.
 pub(crate) struct TileSums<'a, T> {
     pub(crate) rows: usize,
     pub(crate) source: &'a [T],
-    pub(crate) inputs: usize,
-    pub(crate) plane: usize,
-    pub(crate) taps: &'a [usize],
+    pub(crate) input_planes: usize,
+    pub(crate) plane_len: usize,
+    pub(crate) tap_starts: &'a [usize],
     pub(crate) factors: &'a [T],
     pub(crate) results: &'a mut [T],
     pub(crate) pitch: usize,
     pub(crate) count: usize,
 }
 
-/// Adds a dot product to `sums[r][k]` for each row `r` and each run `k`: the sum of `left[r * pitch + i]` · `right[runs[k] + i]` over `i <
-/// count`. There are `rows` rows. A run is a contiguous range of `right`, and `runs` has the positions of the first elements of the runs.
+/// Adds a dot product to `sums[r][k]` for each row `r` and each run `k`: the sum of `left[r * pitch + i]` · `right[run_starts[k] + i]` over
+/// `i < count`. There are `rows` rows. A run is a contiguous range of `right`, and `runs` has the positions of the first elements of the
+/// runs.
 pub(crate) struct DotProducts<'a, T> {
     pub(crate) rows: usize,
     pub(crate) left: &'a [T],
     pub(crate) pitch: usize,
     pub(crate) right: &'a [T],
-    pub(crate) runs: &'a [usize],
+    pub(crate) run_starts: &'a [usize],
     pub(crate) count: usize,
     pub(crate) sums: &'a mut [T],
 }
@@ -329,8 +331,8 @@ pub(crate) trait MicroKernels<T>: Sync {
     /// Returns the number of elements in a vector of the loop [`DotProducts`]. This number determines the order of its sums.
     fn dot_lanes(&self) -> usize;
 
-    /// Returns how many rows the loop [`TileSums`] computes at once if `left` rows remain. The result may exceed `left`.
-    fn tile_rows(&self, left: usize) -> usize;
+    /// Returns how many rows the loop [`TileSums`] computes at once if `remaining` rows remain. The result may exceed `remaining`.
+    fn tile_rows(&self, remaining: usize) -> usize;
 
     /// Returns how many rows, and how many vectors of columns, the loop [`SmallProduct`] computes at once. `rows` and `vectors` are the
     /// numbers that remain. The number of rows does not depend on `vectors`.
@@ -342,13 +344,13 @@ pub(crate) trait MicroKernels<T>: Sync {
 
 #[inline(always)]
 fn tile_sums<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: usize>(cpu: S, tile: TileSums<T>) {
-    let TileSums { source, inputs, plane, taps, factors, results, pitch, count, .. } = tile;
+    let TileSums { source, input_planes, plane_len, tap_starts, factors, results, pitch, count, .. } = tile;
     for first in (0..count).step_by(C * L) {
         let mut sums = [[cpu.splat(T::ZERO); C]; R];
         let mut factors = factors.as_chunks::<R>().0.iter();
-        for input in 0..inputs {
-            let source = &source[input * plane + first..];
-            for (&tap, factors) in taps.iter().zip(&mut factors) {
+        for input in 0..input_planes {
+            let source = &source[input * plane_len + first..];
+            for (&tap, factors) in tap_starts.iter().zip(&mut factors) {
                 let mut x = [cpu.splat(T::ZERO); C];
                 let from = source[tap..][..C * L].as_chunks::<L>().0;
                 for (x, from) in x.iter_mut().zip(from) {
@@ -380,7 +382,7 @@ where
     T: Scalar + Add<Output = T>,
     S: Simd<T, L>,
 {
-    let &mut DotProducts { left, pitch, right, runs, count, ref mut sums, .. } = dots;
+    let &mut DotProducts { left, pitch, right, run_starts, count, ref mut sums, .. } = dots;
     let vectors = count / L;
     // Loops fill these arrays. The compiler would not inline `from_fn` here.
     let (mut rows, mut row_ends): ([&[[T; L]]; R], [&[T]; R]) = ([&[]; R], [&[]; R]);
@@ -388,7 +390,7 @@ where
         (*row, *end) = left[(first + r) * pitch..][..count].as_chunks();
         *row = &row[..vectors];
     }
-    for (number, some) in runs.chunks(C).enumerate() {
+    for (number, some) in run_starts.chunks(C).enumerate() {
         // If fewer than `C` runs remain, the last run is computed several times, so that the loops always have `C` runs.
         let (mut columns, mut column_ends): ([&[[T; L]]; C], [&[T]; C]) = ([&[]; C], [&[]; C]);
         for (c, (column, end)) in columns.iter_mut().zip(&mut column_ends).enumerate() {
@@ -421,7 +423,7 @@ where
             }
         }
         for (r, totals) in totals.into_iter().enumerate() {
-            let sums = &mut sums[(first + r) * runs.len() + number * C..][..some.len()];
+            let sums = &mut sums[(first + r) * run_starts.len() + number * C..][..some.len()];
             for (sum, total) in sums.iter_mut().zip(totals) {
                 *sum = *sum + cpu.sum(total);
             }
@@ -442,10 +444,10 @@ fn small_product<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const
         for (r, row) in rows.iter_mut().enumerate() {
             *row = &x.row(r)[..k];
         }
-        small_product_of::<_, _, L, R, C>(cpu, product, |l, r| rows[r][l]);
+        small_product_with_factors::<_, _, L, R, C>(cpu, product, |l, r| rows[r][l]);
     } else {
         assert!(R == 1 || x.row_stride == 1, "rows or columns are contiguous");
-        small_product_of::<_, _, L, R, C>(cpu, product, |l, r| x.column(l)[..R][r]);
+        small_product_with_factors::<_, _, L, R, C>(cpu, product, |l, r| x.column(l)[..R][r]);
     }
 }
 
@@ -464,7 +466,7 @@ fn load_row<T: Scalar, S: Simd<T, L>, const L: usize, const C: usize>(cpu: S, ro
 /// Computes [`small_product`] with `factor`, a function that reads the elements of the left matrix.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // An iterator over the sums would keep them in memory and not in registers.
-fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: usize>(
+fn small_product_with_factors<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, const C: usize>(
     cpu: S,
     product: SmallProduct<T>,
     factor: impl Fn(usize, usize) -> T,
@@ -500,8 +502,8 @@ fn small_product_of<T: Scalar, S: Simd<T, L>, const L: usize, const R: usize, co
 }
 
 /// Returns how many rows and how many runs (contiguous ranges of the right operand) the loop [`DotProducts`] computes at once. `rows` and
-/// `runs` are the numbers that remain. Chooses the first of `tiles` that has at most `rows` rows, and that computes at most `runs` / 3 runs
-/// in vain. Otherwise chooses the last tile, which has one row.
+/// `run_starts` are the numbers that remain. Chooses the first of `tiles` that has at most `rows` rows, and that computes at most
+/// `run_starts` / 3 runs in vain. Otherwise chooses the last tile, which has one row.
 #[inline(always)]
 fn dot_tile(tiles: &[(usize, usize)], rows: usize, runs: usize) -> (usize, usize) {
     let fits = |&&(r, c): &&(usize, usize)| r <= rows && 3 * runs.next_multiple_of(c) <= 4 * runs;
@@ -523,9 +525,9 @@ macro_rules! kernels {
                 $dot_lanes
             }
 
-            fn tile_rows(&self, left: usize) -> usize {
+            fn tile_rows(&self, remaining: usize) -> usize {
                 // Chooses the first tile that the remaining rows fill to at least three quarters. The tiles are in descending order.
-                [$($rows),*].into_iter().find(|&rows| 4 * left >= 3 * rows).unwrap_or(1)
+                [$($rows),*].into_iter().find(|&rows| 4 * remaining >= 3 * rows).unwrap_or(1)
             }
 
             fn small_tile(&self, rows: usize, vectors: usize) -> (usize, usize) {
@@ -547,7 +549,7 @@ macro_rules! kernels {
                         MicroKernel::DotProducts(mut dots) => {
                             let (cpu, mut row) = (kernels!(@ cpu $($dots)?), 0);
                             while row < dots.rows {
-                                row += match dot_tile(&[$(($dot_rows, $runs)),*], dots.rows - row, dots.runs.len()) {
+                                row += match dot_tile(&[$(($dot_rows, $runs)),*], dots.rows - row, dots.run_starts.len()) {
                                     $(($dot_rows, $runs) => dot_products::<$type, _, $dot_lanes, $dot_rows, $runs>(cpu, &mut dots, row),)*
                                     _ => unreachable!("`dot_tile` returns one of the tiles"),
                                 };
@@ -595,22 +597,22 @@ kernels!(
 pub(crate) trait HasMicroKernels: Scalar {
     /// Returns the loops for the smaller of two instruction sets: `set`, and the set that the crate currently uses. On x86-64,
     /// [`Neon`](InstructionSet::Neon) gives the loops of the mode of equal bits.
-    fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self>;
+    fn kernels_for(set: InstructionSet) -> &'static dyn MicroKernels<Self>;
 
     /// Returns the loops for processors without AVX2 and NEON.
     #[cfg(test)]
-    fn kernels_of_arrays() -> &'static dyn MicroKernels<Self>;
+    fn array_kernels() -> &'static dyn MicroKernels<Self>;
 
     /// Returns the loops for the instruction set that the crate currently uses.
     fn kernels() -> &'static dyn MicroKernels<Self> {
-        Self::kernels_of(instruction_set())
+        Self::kernels_for(instruction_set())
     }
 }
 
 macro_rules! choices {
     ($($type:ident),*) => {$(
         impl HasMicroKernels for $type {
-            fn kernels_of(set: InstructionSet) -> &'static dyn MicroKernels<Self> {
+            fn kernels_for(set: InstructionSet) -> &'static dyn MicroKernels<Self> {
                 // The current instruction set was detected on this processor, so the processor supports it and all smaller sets of its
                 // architecture.
                 match set.min(instruction_set()) {
@@ -627,7 +629,7 @@ macro_rules! choices {
             }
 
             #[cfg(test)]
-            fn kernels_of_arrays() -> &'static dyn MicroKernels<Self> {
+            fn array_kernels() -> &'static dyn MicroKernels<Self> {
                 &Portable
             }
         }
@@ -640,7 +642,7 @@ choices!(f32, f64);
 mod tests {
     use super::*;
     use crate::kernel::matmul::matrix::Sizes;
-    use crate::kernel::matmul::small::compact_in_place;
+    use crate::kernel::matmul::small::multiply_compact_in_place;
     use crate::{Float, Generator, Tensor};
 
     /// Returns the results of the three loops (sums of tiles, dot products and small products), for several sizes around the lengths of
@@ -652,10 +654,18 @@ mod tests {
             [(1, 1, 3, false), (5, 7, 40, true), (9, 8, 17, false), (4, 33, 60, true), (7, 70, 9, false)]
         {
             let mut out = numbers(3)[..rows * columns].to_vec();
-            let (left, right) = (Matrix::rows(&x, 0, k), Matrix::rows(&y, 0, columns));
-            compact_in_place(kernels, Sizes { m: rows, n: columns, k, add }, left, right, &mut out, columns);
-            let (runs, mut sums) = ([0, 1, 5, 11], vec![T::ZERO; rows * 4]);
-            let dots = DotProducts { rows, left: &x, pitch: k, right: &y, runs: &runs, count: k, sums: &mut sums };
+            let (left, right) = (Matrix::row_major(&x, 0, k), Matrix::row_major(&y, 0, columns));
+            multiply_compact_in_place(kernels, Sizes { m: rows, n: columns, k, add }, left, right, &mut out, columns);
+            let mut sums = vec![T::ZERO; rows * 4];
+            let dots = DotProducts {
+                rows,
+                left: &x,
+                pitch: k,
+                right: &y,
+                run_starts: &[0, 1, 5, 11],
+                count: k,
+                sums: &mut sums,
+            };
             kernels.run(MicroKernel::DotProducts(dots));
             let (inputs, taps, pitch) = (3, [0, 1, 9], 1024);
             let mut row = 0;
@@ -668,9 +678,9 @@ mod tests {
                 kernels.run(MicroKernel::TileSums(TileSums {
                     rows: height,
                     source: &y,
-                    inputs,
-                    plane: 200,
-                    taps: &taps,
+                    input_planes: inputs,
+                    plane_len: 200,
+                    tap_starts: &taps,
                     factors: &factors,
                     results: &mut tile,
                     pitch,
@@ -690,7 +700,7 @@ mod tests {
     fn the_vectors_of_the_portable_loops_change_no_bit() {
         fn check<T: Float + HasMicroKernels>() {
             let bits = |kernels| results::<T>(kernels).into_iter().map(f64::to_bits).collect::<Vec<_>>();
-            assert_eq!(bits(T::kernels_of(InstructionSet::Portable)), bits(T::kernels_of_arrays()));
+            assert_eq!(bits(T::kernels_for(InstructionSet::Portable)), bits(T::array_kernels()));
         }
         check::<f32>();
         check::<f64>();

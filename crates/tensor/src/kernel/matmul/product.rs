@@ -1,15 +1,15 @@
 //! The product of two matrices with any strides, for each element type. The crate `gemm` computes floating-point products on a single
-//! thread. The functions of [`small`](crate::kernel::matmul::small) replace it at sizes where it is slow. [`blocked`] replaces it in the
-//! mode of equal bits. Products of integers and truth values are computed by their definition.
+//! thread. The functions of [`small`](crate::kernel::matmul::small) replace it at sizes where it is slow. [`multiply_blocked`] replaces it
+//! in the mode of equal bits. Products of integers and truth values are computed by their definition.
 #![allow(unsafe_code)]
 
 use gemm_common::Parallelism;
 
-use crate::kernel::matmul::blocked::blocked;
+use crate::kernel::matmul::blocked::multiply_blocked;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::matmul::small::{
-    THIN_COLUMNS, by_definition, compact, few_columns, few_rows, has_few_columns, has_few_rows, is_written_by_squares,
-    row_times_matrix, rows_of, strips, thin,
+    THIN_COLUMNS, contiguous_rows, has_few_columns, has_few_rows, is_written_by_squares, multiply_by_definition,
+    multiply_compact, multiply_few_columns, multiply_few_rows, multiply_thin, row_times_matrix, strips,
 };
 use crate::memory::available::AllocationError;
 use crate::memory::partition::Tile;
@@ -18,9 +18,9 @@ use crate::scalar::cpu;
 use crate::scalar::element::Semiring;
 use crate::thresholds::blocks::VECTOR_BYTES;
 use crate::thresholds::matmul::{
-    MAX_BY_DEFINITION, MAX_COMPACT, MAX_COMPACT_IN_PLACE, MAX_COMPACT_ROW, MAX_COMPACT_ROWS, MAX_COMPACT_WHOLE,
-    MAX_COPIED_COLUMNS, MAX_GEMM_IN_PLACE, MAX_SHORT_ROW_BYTES, MAX_TRANSPOSED_ROWS, MIN_THIN_ROWS, MIN_THIN_TERMS,
-    SLOW_DISTANCE, SLOW_TERMS,
+    MAX_BY_DEFINITION, MAX_COMPACT, MAX_COMPACT_COLUMNS, MAX_COMPACT_IN_PLACE, MAX_COMPACT_ROWS, MAX_COMPACT_WHOLE,
+    MAX_COPIED_ROW_BYTES, MAX_GEMM_IN_PLACE, MAX_SHORT_ROW_BYTES, MAX_TRANSPOSED_ROWS, MIN_THIN_ROWS, MIN_THIN_TERMS,
+    SLOW_DISTANCE_BYTES, SLOW_TERMS,
 };
 
 /// Products of two matrices. `out` is row-major, with `m` rows and `n` columns. Sealed like
@@ -29,9 +29,14 @@ use crate::thresholds::matmul::{
 pub trait Products: Semiring {
     fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError>;
 
-    /// Does the same as [`product`](Self::product), for a product that is not a part of a larger product. So its bits need not equal the bits
-    /// of a part, and more kernels can be chosen.
-    fn whole_product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError> {
+    /// Does the same as [`product`](Self::product), for a product that is not a part of a larger product. So its bits need not equal the
+    /// bits of a part, and more kernels can be chosen.
+    fn standalone_product(
+        sizes: Sizes,
+        x: Matrix<Self>,
+        y: Matrix<Self>,
+        out: &mut [Self],
+    ) -> Result<(), AllocationError> {
         Self::product(sizes, x, y, out)
     }
 
@@ -43,18 +48,18 @@ pub trait Products: Semiring {
         y: Matrix<Self>,
         mut out: Tile<Self>,
     ) -> Result<(), AllocationError> {
-        (0..sizes.m).try_for_each(|row| Self::product(Sizes { m: 1, ..sizes }, x.from(row, 0), y, out.row(row)))
+        (0..sizes.m).try_for_each(|row| Self::product(Sizes { m: 1, ..sizes }, x.submatrix(row, 0), y, out.row(row)))
     }
 }
 
 /// Returns true if it saves time to copy the right matrix to contiguous rows before `gemm` reads it. The copy does not change the bits of
 /// the product.
-fn transposes_first<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
+fn copies_transpose_first<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
     if k == SLOW_TERMS {
         return y.column_stride != 1;
     }
     let distance = y.column_stride.unsigned_abs().saturating_mul(size_of::<T>());
-    let is_slow = distance.is_multiple_of(SLOW_DISTANCE) || m <= MAX_TRANSPOSED_ROWS && size_of::<T>() == 4;
+    let is_slow = distance.is_multiple_of(SLOW_DISTANCE_BYTES) || m <= MAX_TRANSPOSED_ROWS && size_of::<T>() == 4;
     is_slow && is_written_by_squares(y, k, n)
 }
 
@@ -79,10 +84,10 @@ macro_rules! floats {
         impl Products for $type {
             fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError> {
                 let Sizes { m, n, k, add } = sizes;
-                assert!(out.len() == m * n && x.within(m, k) && y.within(k, n), "a product's operands are checked before");
+                assert!(out.len() == m * n && x.fits(m, k) && y.fits(k, n), "a product's operands are checked before");
                 let work = m.saturating_mul(n).saturating_mul(k);
                 if work <= MAX_BY_DEFINITION {
-                    by_definition(sizes, x, y, out);
+                    multiply_by_definition(sizes, x, y, out);
                     return Ok(());
                 }
                 if n == 1 && m > 1 && x.row_stride == 1 {
@@ -90,8 +95,8 @@ macro_rules! floats {
                     return Self::product(Sizes { m: 1, n: m, k, add }, y.transposed(), x.transposed(), out);
                 }
                 if m == 1 && y.column_stride == 1 {
-                    if n <= MAX_COMPACT_ROW {
-                        return compact(sizes, x, y, out);
+                    if n <= MAX_COMPACT_COLUMNS {
+                        return multiply_compact(sizes, x, y, out);
                     }
                     if add {
                         let mut row = Scratch::new(n)?;
@@ -107,34 +112,34 @@ macro_rules! floats {
                     return Self::product(Sizes { m: n, n: 1, k, add }, y.transposed(), x.transposed(), out);
                 }
                 if n > THIN_COLUMNS && has_few_rows(sizes, y) && !gemm_reads_in_place(sizes, x, y) {
-                    return few_rows(sizes, x, y, Tile::whole(out, n));
+                    return multiply_few_rows(sizes, x, y, Tile::whole(out, n));
                 }
                 if has_few_columns(sizes, x, y) {
-                    return few_columns(sizes, x, y, out);
+                    return multiply_few_columns(sizes, x, y, out);
                 }
-                // True if `thin` may be faster than `gemm`. For a single column, `gemm` is faster if the sums are long and there is enough
-                // work.
+                // True if `multiply_thin` may be faster than `gemm`. For a single column, `gemm` is faster if the sums are long and there
+                // is enough work.
                 let narrow = match n {
                     1 => k.saturating_mul(size_of::<$type>()) <= MAX_SHORT_ROW_BYTES || work <= MAX_COMPACT_IN_PLACE,
                     _ if k < MIN_THIN_TERMS => false,
                     _ if y.row_stride == 1 => n <= THIN_COLUMNS,
-                    // The columns are not contiguous. `thin` must copy them first, so it is faster only for fewer columns.
-                    _ => n <= if m < MIN_THIN_ROWS { 3 } else { MAX_COPIED_COLUMNS / size_of::<$type>() },
+                    // The columns are not contiguous. `multiply_thin` must copy them first, so it is faster only for fewer columns.
+                    _ => n <= if m < MIN_THIN_ROWS { 3 } else { MAX_COPIED_ROW_BYTES / size_of::<$type>() },
                 };
                 if narrow && x.column_stride == 1 && (x.row_stride >= 0 || m == 1) {
-                    return thin(sizes, x, y, out);
+                    return multiply_thin(sizes, x, y, out);
                 }
                 let right = y.column_stride == 1 || copies_right(sizes, x, y);
                 let in_place = right && (x.column_stride == 1 || x.row_stride == 1);
                 let few = m <= MAX_COMPACT_ROWS || (2..=THIN_COLUMNS).contains(&n) || k == SLOW_TERMS;
                 let small = work <= MAX_COMPACT || in_place && (work <= MAX_COMPACT_IN_PLACE || few);
                 if small && (n >= 8 || k < MIN_THIN_TERMS || x.column_stride == 1) {
-                    return compact(sizes, x, y, out);
+                    return multiply_compact(sizes, x, y, out);
                 }
                 Self::product_into(sizes, x, y, Tile::whole(out, n))
             }
 
-            fn whole_product(
+            fn standalone_product(
                 sizes: Sizes,
                 x: Matrix<Self>,
                 y: Matrix<Self>,
@@ -147,7 +152,7 @@ macro_rules! floats {
                 let free = !cpu::instruction_set().is_reproducible();
                 let compacts = small && m > 1 && n > THIN_COLUMNS && left && right && free && cpu::is_amd();
                 if compacts && !has_few_rows(sizes, y) {
-                    return compact(sizes, x, y, out);
+                    return multiply_compact(sizes, x, y, out);
                 }
                 Self::product(sizes, x, y, out)
             }
@@ -155,25 +160,25 @@ macro_rules! floats {
             fn product_into(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, mut out: Tile<Self>) -> Result<(), AllocationError> {
                 let Sizes { m, n, k, add } = sizes;
                 assert!(
-                    (out.height(), out.width()) == (m, n) && x.within(m, k) && y.within(k, n),
+                    (out.height(), out.width()) == (m, n) && x.fits(m, k) && y.fits(k, n),
                     "a product's operands are checked before"
                 );
                 let in_place = gemm_reads_in_place(sizes, x, y);
                 if !in_place && has_few_rows(sizes, y) {
-                    return few_rows(sizes, x, y, out);
+                    return multiply_few_rows(sizes, x, y, out);
                 }
                 if cpu::instruction_set().is_reproducible() {
-                    return blocked(sizes, x, y, out);
+                    return multiply_blocked(sizes, x, y, out);
                 }
-                if !in_place && transposes_first(sizes, y) {
+                if !in_place && copies_transpose_first(sizes, y) {
                     for strip in strips(n) {
-                        let (rows, step) = rows_of(y.from(0, strip.start), k, strip.len())?;
-                        let (sizes, rows) = (Sizes { n: strip.len(), ..sizes }, Matrix::rows(&rows, 0, step));
+                        let (rows, step) = contiguous_rows(y.submatrix(0, strip.start), k, strip.len())?;
+                        let (sizes, rows) = (Sizes { n: strip.len(), ..sizes }, Matrix::row_major(&rows, 0, step));
                         Self::product_into(sizes, x, rows, out.columns(strip))?;
                     }
                     return Ok(());
                 }
-                let (start, pitch) = out.start();
+                let (start, pitch) = out.start_and_stride();
                 // SAFETY: `x` and `y` are read within their slices: this is asserted above, m, n and k are positive, and the
                 // pointers are to the whole slices. `out` is written as m rows of n elements, which are the rows of the tile
                 // (asserted above). The tile is borrowed mutably, so no other slice overlaps `out`.
@@ -206,7 +211,7 @@ macro_rules! exact {
     ($($type:ident),*) => {$(
         impl Products for $type {
             fn product(sizes: Sizes, x: Matrix<Self>, y: Matrix<Self>, out: &mut [Self]) -> Result<(), AllocationError> {
-                by_definition(sizes, x, y, out);
+                multiply_by_definition(sizes, x, y, out);
                 Ok(())
             }
         }

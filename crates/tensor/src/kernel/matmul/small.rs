@@ -14,7 +14,7 @@ use crate::memory::scratch::Scratch;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::element::Semiring;
 use crate::thresholds::matmul::{
-    DOT_COLUMNS, MAX_COPIED_BYTES, MAX_COPIED_COLUMNS, MAX_DOT_ROWS, MIN_THIN_TERMS, SEGMENT, STRIP,
+    DOT_COLUMNS, MAX_COPIED_BYTES, MAX_COPIED_ROW_BYTES, MAX_DOT_ROWS, MIN_THIN_TERMS, ROW_PRODUCT_COLUMNS, SEGMENT,
 };
 pub(crate) use crate::thresholds::matmul::{FEW_COLUMNS, THIN_COLUMNS};
 use crate::thresholds::transpose::SIDE;
@@ -22,12 +22,12 @@ use crate::thresholds::transpose::SIDE;
 /// Computes a matrix product by its definition, row by row. If the product is added to `out` and has at most [`FEW_COLUMNS`] columns, each
 /// row is computed completely and then added. With more columns, each term is added to `out` directly. Callers pass more columns only for
 /// integers and truth values, because for them the order of additions makes no difference.
-pub(crate) fn by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
+pub(crate) fn multiply_by_definition<T: Semiring>(sizes: Sizes, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
     let Sizes { m, n, k, add } = sizes;
     if add && n <= FEW_COLUMNS {
         let mut row = [T::ZERO; FEW_COLUMNS];
         for (i, out) in out.chunks_exact_mut(n).enumerate().take(m) {
-            by_definition(Sizes { m: 1, add: false, ..sizes }, x.from(i, 0), y, &mut row[..n]);
+            multiply_by_definition(Sizes { m: 1, add: false, ..sizes }, x.submatrix(i, 0), y, &mut row[..n]);
             out.iter_mut().zip(&row).for_each(|(out, &product)| *out = out.plus(product));
         }
         return;
@@ -65,9 +65,9 @@ pub(crate) fn strips(columns: usize) -> impl Iterator<Item = Range<usize>> {
     (0..number).map(move |strip| start(strip)..start(strip + 1))
 }
 
-/// Copies the elements of a matrix, or of a strip of it (a range of columns), in row-major order. Returns the copy and the distance between its
-/// rows.
-pub(crate) fn rows_of<T: Semiring>(
+/// Copies the elements of a matrix, or of a strip of it (a range of columns), in row-major order. Returns the copy and the distance between
+/// its rows.
+pub(crate) fn contiguous_rows<T: Semiring>(
     matrix: Matrix<T>,
     rows: usize,
     columns: usize,
@@ -88,7 +88,7 @@ pub(crate) fn rows_of<T: Semiring>(
 /// Computes a product with little work or few rows. Reads the right matrix row by row, several columns at once. Copies the right matrix
 /// only if its rows are not contiguous. Copies the left matrix only if it has several rows, and neither its rows nor its columns are
 /// contiguous.
-pub(crate) fn compact<T: Semiring + HasMicroKernels>(
+pub(crate) fn multiply_compact<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
     y: Matrix<T>,
@@ -98,24 +98,24 @@ pub(crate) fn compact<T: Semiring + HasMicroKernels>(
     let left = if x.column_stride == 1 || x.row_stride == 1 || m == 1 {
         x
     } else {
-        (left_rows, left_step) = rows_of(x, m, k)?;
-        Matrix::rows(&left_rows, 0, left_step)
+        (left_rows, left_step) = contiguous_rows(x, m, k)?;
+        Matrix::row_major(&left_rows, 0, left_step)
     };
     let kernels = T::kernels();
     if y.column_stride == 1 {
-        compact_in_place(kernels, Sizes { m, n, k, add }, left, y, out, n);
+        multiply_compact_in_place(kernels, Sizes { m, n, k, add }, left, y, out, n);
         return Ok(());
     }
     for strip in strips(n) {
-        let (rows, step) = rows_of(y.from(0, strip.start), k, strip.len())?;
-        let rows = Matrix::rows(&rows, 0, step);
-        compact_in_place(kernels, Sizes { m, n: strip.len(), k, add }, left, rows, &mut out[strip.start..], n);
+        let (rows, step) = contiguous_rows(y.submatrix(0, strip.start), k, strip.len())?;
+        let rows = Matrix::row_major(&rows, 0, step);
+        multiply_compact_in_place(kernels, Sizes { m, n: strip.len(), k, add }, left, rows, &mut out[strip.start..], n);
     }
     Ok(())
 }
 
-/// Computes [`compact`] for a right matrix with contiguous rows. The rows of `out` are `pitch` elements apart.
-pub(super) fn compact_in_place<T: Scalar>(
+/// Computes [`multiply_compact`] for a right matrix with contiguous rows. The rows of `out` are `pitch` elements apart.
+pub(super) fn multiply_compact_in_place<T: Scalar>(
     kernels: &dyn MicroKernels<T>,
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -131,7 +131,7 @@ pub(super) fn compact_in_place<T: Scalar>(
             let vectors;
             (rows, vectors) = kernels.small_tile(m - i, (n - from).div_ceil(kernels.lanes()));
             let columns = (vectors * kernels.lanes()).min(n - from);
-            let (x, y, out) = (x.from(i, 0), y.from(0, from), &mut out[i * pitch + from..]);
+            let (x, y, out) = (x.submatrix(i, 0), y.submatrix(0, from), &mut out[i * pitch + from..]);
             kernels.run(MicroKernel::SmallProduct(SmallProduct { rows, vectors, columns, k, x, y, out, pitch, add }));
             from += columns;
         }
@@ -141,7 +141,7 @@ pub(super) fn compact_in_place<T: Scalar>(
 
 /// Computes a product with few columns. Each sum runs along a row of `x`. The rows of `x` must be contiguous and in ascending order in
 /// memory.
-pub(crate) fn thin<T: Semiring + HasMicroKernels>(
+pub(crate) fn multiply_thin<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
     y: Matrix<T>,
@@ -163,20 +163,28 @@ pub(crate) fn thin<T: Semiring + HasMicroKernels>(
         packed = columns;
         (&*packed, k)
     };
-    let runs: SmallVec<[usize; THIN_COLUMNS]> = (0..n).map(|j| j * column).collect();
+    let run_starts: SmallVec<[usize; THIN_COLUMNS]> = (0..n).map(|j| j * column).collect();
     let pitch = if m == 1 { 0 } else { x.row_stride as usize };
     for from in (0..k).step_by(SEGMENT) {
         let count = SEGMENT.min(k - from);
         let (left, right) = (&x.row(0)[from..], &right[from..]);
         let sums = &mut *out;
-        kernels.run(MicroKernel::DotProducts(DotProducts { rows: m, left, pitch, right, runs: &runs, count, sums }));
+        kernels.run(MicroKernel::DotProducts(DotProducts {
+            rows: m,
+            left,
+            pitch,
+            right,
+            run_starts: &run_starts,
+            count,
+            sums,
+        }));
     }
     Ok(())
 }
 
-/// Returns whether [`few_rows`] computes a product. The columns of the right matrix must be contiguous, and the sums must not be short. The
-/// product has at most [`MAX_DOT_ROWS`] rows, or a quarter of this number if the right matrix is small. For a small right matrix and more rows,
-/// it is faster to copy the columns.
+/// Returns whether [`multiply_few_rows`] computes a product. The columns of the right matrix must be contiguous, and the sums must not be
+/// short. The product has at most [`MAX_DOT_ROWS`] rows, or a quarter of this number if the right matrix is small. For a small right matrix
+/// and more rows, it is faster to copy the columns.
 pub(crate) fn has_few_rows<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
     let contiguous = y.row_stride == 1 && y.column_stride >= 0;
     let is_large = n.saturating_mul(k).saturating_mul(size_of::<T>()) > MAX_COPIED_BYTES;
@@ -185,7 +193,7 @@ pub(crate) fn has_few_rows<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> boo
 
 /// Computes a product that satisfies [`has_few_rows`]. Each sum runs along a column of `y` and a row of `x`. The columns of `y` are read in
 /// place, which takes less time than copying them. If the rows of `x` are not contiguous, they are copied.
-pub(crate) fn few_rows<T: Semiring + HasMicroKernels>(
+pub(crate) fn multiply_few_rows<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
     y: Matrix<T>,
@@ -195,11 +203,11 @@ pub(crate) fn few_rows<T: Semiring + HasMicroKernels>(
     let x = if x.column_stride == 1 && x.row_stride >= 0 {
         x
     } else {
-        (copied, step) = rows_of(x, m, k)?;
-        Matrix::rows(&copied, 0, step)
+        (copied, step) = contiguous_rows(x, m, k)?;
+        Matrix::row_major(&copied, 0, step)
     };
-    let mut runs = [0; MAX_DOT_ROWS];
-    runs.iter_mut().enumerate().take(m).for_each(|(i, run)| *run = i * x.row_stride.unsigned_abs());
+    let mut run_starts = [0; MAX_DOT_ROWS];
+    run_starts.iter_mut().enumerate().take(m).for_each(|(i, run)| *run = i * x.row_stride.unsigned_abs());
     let kernels = T::kernels();
     for first in (0..n).step_by(DOT_COLUMNS) {
         let width = DOT_COLUMNS.min(n - first);
@@ -211,7 +219,7 @@ pub(crate) fn few_rows<T: Semiring + HasMicroKernels>(
                 left: &y.column(first)[from..],
                 pitch: y.column_stride.unsigned_abs(),
                 right: &x.row(0)[from..],
-                runs: &runs[..m],
+                run_starts: &run_starts[..m],
                 count: SEGMENT.min(k - from),
                 sums: &mut sums[..width * m],
             }));
@@ -225,23 +233,23 @@ pub(crate) fn few_rows<T: Semiring + HasMicroKernels>(
     Ok(())
 }
 
-/// Returns whether [`few_columns`] computes a product. The product has few columns, the columns of the left matrix are contiguous, and the
-/// sums are not short.
+/// Returns whether [`multiply_few_columns`] computes a product. The product has few columns, the columns of the left matrix are contiguous,
+/// and the sums are not short.
 pub(crate) fn has_few_columns<T>(Sizes { m, n, k, .. }: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
     let contiguous = x.row_stride == 1 && x.column_stride != 1 && (y.row_stride == 1 || y.column_stride == 1);
-    (2..=MAX_COPIED_COLUMNS / size_of::<T>()).contains(&n) && m > n && k >= MIN_THIN_TERMS && contiguous
+    (2..=MAX_COPIED_ROW_BYTES / size_of::<T>()).contains(&n) && m > n && k >= MIN_THIN_TERMS && contiguous
 }
 
 /// Computes a product that satisfies [`has_few_columns`], as the transpose of a product with few rows. That product reads the columns of
 /// `x` as rows, several elements at once.
-pub(crate) fn few_columns<T: Semiring + HasMicroKernels>(
+pub(crate) fn multiply_few_columns<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
     y: Matrix<T>,
     out: &mut [T],
 ) -> Result<(), AllocationError> {
     let mut rows = Scratch::new(n * m)?;
-    compact(Sizes { m: n, n: m, k, add: false }, y.transposed(), x.transposed(), &mut rows)?;
+    multiply_compact(Sizes { m: n, n: m, k, add: false }, y.transposed(), x.transposed(), &mut rows)?;
     for (i, out) in out.chunks_exact_mut(n).enumerate() {
         let sums = rows[i..].iter().step_by(m);
         out.iter_mut().zip(sums).for_each(|(out, &sum)| *out = if add { out.plus(sum) } else { sum });
@@ -251,12 +259,12 @@ pub(crate) fn few_columns<T: Semiring + HasMicroKernels>(
 
 dispatched! {
     /// Sets `out` to the sum of `x[l]` times row l of `y`, over all `l < k`. The rows of `y` are contiguous. `y` is read once, in strips of
-    /// [`STRIP`] columns, four rows at a time.
+    /// [`ROW_PRODUCT_COLUMNS`] columns, four rows at a time.
     pub(crate) fn row_times_matrix<T: Semiring>(k: usize, x: Matrix<T>, y: Matrix<T>, out: &mut [T]) {
         out.fill(T::ZERO);
-        for (strip, out) in out.chunks_mut(STRIP).enumerate() {
+        for (strip, out) in out.chunks_mut(ROW_PRODUCT_COLUMNS).enumerate() {
             let width = out.len();
-            let row = |l: usize| &y.row(l)[strip * STRIP..][..width];
+            let row = |l: usize| &y.row(l)[strip * ROW_PRODUCT_COLUMNS..][..width];
             let mut l = 0;
             while l + 4 <= k {
                 let (f, g, h, e) = (x.at(0, l), x.at(0, l + 1), x.at(0, l + 2), x.at(0, l + 3));
@@ -280,8 +288,8 @@ dispatched! {
 mod tests {
     use super::*;
 
-    /// Checks products of small integers, whose sums are exact, against the definition. There are unused elements between the columns of the
-    /// right matrix.
+    /// Checks products of small integers, whose sums are exact, against the definition. There are unused elements between the columns of
+    /// the right matrix.
     #[test]
     fn products_of_few_rows_are_exact() {
         for (m, n, k) in [(1, 17, 64), (2, 64, 100), (3, 65, 1024), (4, 130, 1025), (7, 20, 2100), (16, 70, 129)] {
@@ -289,12 +297,12 @@ mod tests {
                 (0..len).map(|i| ((i * 7919 + seed) % 13) as f64 - 6.0).collect()
             };
             let (left, right) = (numbers((m + 1) * (k + 3), 1), numbers(n * (k + 5), 2));
-            let (x, y) = (Matrix::rows(&left, 0, k + 3), Matrix::rows(&right, 0, k + 5).transposed());
-            let transposed = Matrix::rows(&left, 0, m + 1).transposed();
+            let (x, y) = (Matrix::row_major(&left, 0, k + 3), Matrix::row_major(&right, 0, k + 5).transposed());
+            let transposed = Matrix::row_major(&left, 0, m + 1).transposed();
             for (x, add) in [(x, false), (x, true), (transposed, true)] {
                 let sizes = Sizes { m, n, k, add };
                 let mut out = numbers(m * n, 3);
-                few_rows(sizes, x, y, Tile::whole(&mut out, n)).unwrap();
+                multiply_few_rows(sizes, x, y, Tile::whole(&mut out, n)).unwrap();
                 assert_eq!(out, expected(sizes, x, y, numbers(m * n, 3)), "{sizes:?}");
             }
         }
@@ -303,7 +311,7 @@ mod tests {
     /// Returns the product of two matrices by its definition, plus `out` if `sizes.add` is true.
     fn expected(sizes: Sizes, x: Matrix<f64>, y: Matrix<f64>, mut out: Vec<f64>) -> Vec<f64> {
         let mut product = vec![0.0; out.len()];
-        by_definition(Sizes { add: false, ..sizes }, x, y, &mut product);
+        multiply_by_definition(Sizes { add: false, ..sizes }, x, y, &mut product);
         out.iter_mut()
             .zip(&product)
             .for_each(|(out, product)| *out = if sizes.add { *out + product } else { *product });
@@ -314,12 +322,12 @@ mod tests {
     fn products_of_few_columns_are_exact() {
         let numbers: Vec<f64> = (0..300 * 300).map(|i| ((i * 7919 + 1) % 13) as f64 - 6.0).collect();
         for (m, n, k) in [(3, 2, 65), (40, 4, 64), (100, 3, 250), (17, 3, 71)] {
-            let (x, y) = (Matrix::rows(&numbers, 2, 101).transposed(), Matrix::rows(&numbers, 1, 251));
+            let (x, y) = (Matrix::row_major(&numbers, 2, 101).transposed(), Matrix::row_major(&numbers, 1, 251));
             for (y, add) in [(y, false), (y, true), (y.transposed(), true)] {
                 let sizes = Sizes { m, n, k, add };
                 assert!(has_few_columns(sizes, x, y));
                 let mut out = numbers[..m * n].to_vec();
-                few_columns(sizes, x, y, &mut out).unwrap();
+                multiply_few_columns(sizes, x, y, &mut out).unwrap();
                 assert_eq!(out, expected(sizes, x, y, numbers[..m * n].to_vec()), "{sizes:?}");
             }
         }
@@ -328,7 +336,7 @@ mod tests {
     #[test]
     fn few_rows_need_contiguous_columns_and_long_sums() {
         let data = vec![0.0f64; 100 * 100];
-        let y = Matrix::rows(&data, 0, 100).transposed();
+        let y = Matrix::row_major(&data, 0, 100).transposed();
         let few = |m, n, k, y| has_few_rows(Sizes { m, n, k, add: false }, y);
         assert!(few(4, 20, 64, y) && few(16, 100, 100, y));
         assert!(!few(5, 20, 64, y) && !few(17, 100, 100, y) && !few(4, 20, 63, y) && !few(4, 20, 64, y.transposed()));
@@ -337,7 +345,7 @@ mod tests {
     #[test]
     fn few_columns_need_a_transposed_left_matrix_and_long_sums() {
         let data = vec![0.0f64; 100 * 100];
-        let (y, x) = (Matrix::rows(&data, 0, 100), Matrix::rows(&data, 0, 100).transposed());
+        let (y, x) = (Matrix::row_major(&data, 0, 100), Matrix::row_major(&data, 0, 100).transposed());
         let few = |m, n, k, x| has_few_columns(Sizes { m, n, k, add: false }, x, y);
         assert!(few(5, 4, 64, x) && few(3, 2, 100, x));
         assert!(!few(50, 5, 64, x) && !few(4, 4, 64, x) && !few(5, 4, 63, x) && !few(5, 1, 64, x));

@@ -76,8 +76,8 @@ pub(crate) fn choose<T: Float>(pool: &MaxPool, x: &[T], values: &[T], nothing: T
     });
 }
 
-/// Overwrites `out` with the gradient of the argument `values` of [`choose`], for the gradient `g` of its result: each window's gradient goes
-/// to the position of the window's largest element of `x`.
+/// Overwrites `out` with the gradient of the argument `values` of [`choose`], for the gradient `g` of its result: each window's gradient
+/// goes to the position of the window's largest element of `x`.
 pub(crate) fn scatter<T: Float>(pool: &MaxPool, x: &[T], g: &[T], out: &mut [T]) {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     partition::chunks(out, per_part * plane, Schedule::Parallel, |part, out| {
@@ -311,9 +311,9 @@ fn find_maxima<T: Float>(pool: &MaxPool, x: &[T], i: usize, maxima: &mut RowMaxi
 fn for_each_tap(pool: &MaxPool, i: usize, mut visit: impl FnMut(usize, u32, (usize, usize))) {
     let (rows, columns) = (&pool.rows, &pool.columns);
     for kh in 0..rows.kernel {
-        let Some(row) = rows.place(i, kh) else { continue };
+        let Some(row) = rows.input_position(i, kh) else { continue };
         for kw in 0..columns.kernel {
-            let (low, high) = columns.inside(kw);
+            let (low, high) = columns.windows_inside(kw);
             if low < high {
                 let first = row * columns.input + low * columns.stride + kw * columns.dilation - columns.before;
                 visit(first, (kh * rows.dilation * columns.input + kw * columns.dilation) as u32, (low, high));
@@ -348,7 +348,7 @@ mod tests {
             let (i, j) = (window % pool.windows() / pool.columns.output, window % pool.columns.output);
             let mut best: Option<usize> = None;
             for (kh, kw) in (0..pool.rows.kernel).flat_map(|kh| (0..pool.columns.kernel).map(move |kw| (kh, kw))) {
-                if let (Some(h), Some(w)) = (pool.rows.place(i, kh), pool.columns.place(j, kw)) {
+                if let (Some(h), Some(w)) = (pool.rows.input_position(i, kh), pool.columns.input_position(j, kw)) {
                     let place = h * pool.columns.input + w;
                     if best.is_none_or(|best| x[start + place] > x[start + best] || x[start + place].is_nan()) {
                         best = Some(place);

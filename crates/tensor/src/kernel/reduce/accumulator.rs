@@ -11,21 +11,21 @@ use crate::thresholds::rows::MIN_SUMMED_ROW;
 use crate::{Binary, Element, Float, Layout, Reduction, Shape};
 
 /// The maximum number of contiguous elements that one call of a kernel reduces: 64 chains (independent totals) of at most 64 elements each.
-pub(crate) const LONG_RUN: usize = 4096;
+pub(crate) const MAX_RUN: usize = 4096;
 
 /// The width of rows, in elements, below which several contiguous rows are accumulated at a time, as one wide row.
-pub(crate) const NARROW: usize = 64;
+pub(crate) const NARROW_WIDTH: usize = 64;
 
 /// The maximum width of a wide row that is made of several narrow rows, in elements.
-const WIDE: usize = 256;
+const MAX_WIDE_ROW: usize = 256;
 
 /// The maximum length, in elements, of a row whose elements are reduced in sequence.
-const SHORT_ROW: usize = 32;
+const MAX_SHORT_ROW: usize = 32;
 
-/// Reduces a slice: divides it into parts of at most [`LONG_RUN`] elements, and combines the totals of the parts in a balanced tree.
+/// Reduces a slice: divides it into parts of at most [`MAX_RUN`] elements, and combines the totals of the parts in a balanced tree.
 pub(crate) fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
-    if x.len() > LONG_RUN {
-        let (left, right) = x.split_at((x.len() / 2).next_multiple_of(LONG_RUN));
+    if x.len() > MAX_RUN {
+        let (left, right) = x.split_at((x.len() / 2).next_multiple_of(MAX_RUN));
         let mut total = [slice_total(op, left)];
         T::accumulate(op, &mut total, &[slice_total(op, right)]);
         return total[0];
@@ -38,8 +38,8 @@ pub(crate) fn slice_total<T: Element>(op: Reduction, x: &[T]) -> T {
 /// Returns the sum of the products `x[i] * y[i]`. It has the same bits as the [`slice_total`] of the stored products.
 pub(crate) fn total_of_products<T: Element>(x: &[T], y: &[T]) -> T {
     let mut total = [T::ZERO];
-    if x.len() > LONG_RUN {
-        let middle = (x.len() / 2).next_multiple_of(LONG_RUN);
+    if x.len() > MAX_RUN {
+        let middle = (x.len() / 2).next_multiple_of(MAX_RUN);
         total[0] = total_of_products(&x[..middle], &y[..middle]);
         T::accumulate(Reduction::Sum, &mut total, &[total_of_products(&x[middle..], &y[middle..])]);
     } else {
@@ -49,7 +49,7 @@ pub(crate) fn total_of_products<T: Element>(x: &[T], y: &[T]) -> T {
 }
 
 /// Reduces an operand to one total. The operand is a slice of `len` elements, or one number that stands for `len` equal elements.
-pub(crate) fn total_of<T: Float>(op: Reduction, x: Operand<'_, T>, len: usize) -> T {
+pub(crate) fn operand_total<T: Float>(op: Reduction, x: Operand<'_, T>, len: usize) -> T {
     match (x, op.repeated()) {
         (Operand::Slice(x), _) => slice_total(op, x),
         (Operand::Splat(x), None) => x,
@@ -63,25 +63,25 @@ pub(crate) fn total_of<T: Float>(op: Reduction, x: Operand<'_, T>, len: usize) -
 }
 
 /// Returns the number of rows of `width` elements that are accumulated together as one wide row. It is a power of two.
-pub(crate) fn side_by_side(width: usize) -> usize {
-    1 << (WIDE / width).max(1).ilog2()
+pub(crate) fn rows_per_wide_row(width: usize) -> usize {
+    1 << (MAX_WIDE_ROW / width).max(1).ilog2()
 }
 
 /// Accumulates `rows` rows of `x`, which begin `stride` elements apart, into the row `total`. Groups of eight rows are added in sequence
-/// and not in a tree, so callers limit the number of rows to bound the rounding error. Contiguous rows that are narrower than [`NARROW`] are
-/// joined to wide rows first, so callers may pass more of these rows.
+/// and not in a tree, so callers limit the number of rows to bound the rounding error. Contiguous rows that are narrower than
+/// [`NARROW_WIDTH`] are joined to wide rows first, so callers may pass more of these rows.
 pub(crate) fn accumulate_rows<T: Element>(op: Reduction, total: &mut [T], x: &[T], stride: usize, rows: usize) {
     let width = total.len();
-    if width >= NARROW || stride != width || rows < 2 * side_by_side(width) {
+    if width >= NARROW_WIDTH || stride != width || rows < 2 * rows_per_wide_row(width) {
         return T::accumulate_rows(op, total, x, stride, rows);
     }
     // The rows are contiguous. They are accumulated as wide rows, and then the parts of the wide total are combined.
-    let beside = side_by_side(width);
-    let wide = beside * width;
-    let mut totals = [T::ZERO; WIDE];
-    let (x, rest) = x[..rows * width].split_at(rows / beside * wide);
+    let wide_row_count = rows_per_wide_row(width);
+    let wide = wide_row_count * width;
+    let mut totals = [T::ZERO; MAX_WIDE_ROW];
+    let (x, rest) = x[..rows * width].split_at(rows / wide_row_count * wide);
     totals[..wide].copy_from_slice(&x[..wide]);
-    T::accumulate_rows(op, &mut totals[..wide], &x[wide..], wide, rows / beside - 1);
+    T::accumulate_rows(op, &mut totals[..wide], &x[wide..], wide, rows / wide_row_count - 1);
     T::accumulate(op, &mut totals[..rest.len()], rest);
     let mut half = wide / 2;
     while half >= width {
@@ -94,16 +94,16 @@ pub(crate) fn accumulate_rows<T: Element>(op: Reduction, total: &mut [T], x: &[T
 
 /// Combines total `i` with line `i` of `x`. A line has `len` adjacent elements, and is reduced in order.
 fn accumulate_lines<T: Element>(op: Reduction, x: &[T], len: usize, totals: &mut [T]) {
-    let mut of_lines = [T::ZERO; NARROW];
-    for (x, totals) in x.chunks(NARROW * len).zip(totals.chunks_mut(NARROW)) {
-        let of_lines = &mut of_lines[..totals.len()];
-        T::reduce_in_order(op, x, len, len, of_lines);
-        T::accumulate(op, totals, of_lines);
+    let mut line_totals = [T::ZERO; NARROW_WIDTH];
+    for (x, totals) in x.chunks(NARROW_WIDTH * len).zip(totals.chunks_mut(NARROW_WIDTH)) {
+        let line_totals = &mut line_totals[..totals.len()];
+        T::reduce_in_order(op, x, len, len, line_totals);
+        T::accumulate(op, totals, line_totals);
     }
 }
 
 /// Accumulates all parts of `totals` into the first part, in a balanced tree. Each part has `count` elements.
-pub(crate) fn combine<T: Element>(op: Reduction, totals: &mut [T], count: usize) {
+pub(crate) fn combine_parts<T: Element>(op: Reduction, totals: &mut [T], count: usize) {
     let mut step = count;
     while step < totals.len() {
         for left in (0..totals.len() - step).step_by(2 * step) {
@@ -122,14 +122,14 @@ pub(crate) struct Accumulator {
     /// For each element of the tensor, the position of the total into which it is accumulated.
     pub(crate) space: IterationSpace<1>,
     /// The number of totals.
-    pub(crate) count: usize,
+    pub(crate) total_count: usize,
 }
 
 impl Accumulator {
     /// Returns an accumulator for the elements of a tensor of shape `shape`. The layout `totals` of the result must expand to this shape.
     pub(crate) fn new(op: Reduction, shape: &Shape, totals: &Layout) -> Self {
         let Some(layout) = totals.expand(shape) else { unreachable!("reduced dimensions have size 1") };
-        Accumulator { op, space: IterationSpace::new(shape, [&layout]), count: totals.numel() }
+        Accumulator { op, space: IterationSpace::new(shape, [&layout]), total_count: totals.numel() }
     }
 
     /// Returns the length of a row and the position of the first total, if the elements `start .. start + len` are whole short rows with
@@ -139,7 +139,7 @@ impl Accumulator {
         let innermost = space.depth() - 1;
         let (row, [stride]) = space.loop_of(innermost);
         let (_, [next]) = space.loop_of(innermost.checked_sub(1)?);
-        let rows = stride == 0 && row <= SHORT_ROW && start.is_multiple_of(row) && len.is_multiple_of(row);
+        let rows = stride == 0 && row <= MAX_SHORT_ROW && start.is_multiple_of(row) && len.is_multiple_of(row);
         let in_order = rows && next == 1 && (innermost == 1 || space.loop_of(innermost - 1).0 * row == space.numel());
         in_order.then(|| (row, space.position(0, start)))
     }
@@ -165,7 +165,7 @@ impl Accumulator {
         let (op, space) = (self.op, &self.space);
         let segment = space.segment(0, start, len);
         if let Segment::Splat(position) = segment {
-            T::accumulate(op, &mut totals[position..=position], &[total_of(op, value, len)]);
+            T::accumulate(op, &mut totals[position..=position], &[operand_total(op, value, len)]);
             return;
         }
         let values = match value {
@@ -178,8 +178,8 @@ impl Accumulator {
         self.accumulate_slice(values, start, segment, totals);
     }
 
-    /// Accumulates the products of `x` and `y` into `totals`, for an accumulator of sums. Each slice holds elements of the tensor from index
-    /// `start`. The totals get the same bits as from [`accumulate`](Self::accumulate). `spare` is scratch memory of the same length.
+    /// Accumulates the products of `x` and `y` into `totals`, for an accumulator of sums. Each slice holds elements of the tensor from
+    /// index `start`. The totals get the same bits as from [`accumulate`](Self::accumulate). `spare` is scratch memory of the same length.
     pub(crate) fn accumulate_products<T: Float>(
         &self,
         x: &[T],
@@ -215,7 +215,7 @@ impl Accumulator {
             T::accumulate(op, &mut totals[position..position + len], values);
         } else if let Some((row, position)) = self.short_rows(start, len) {
             accumulate_lines(op, values, row, &mut totals[position..position + len / row]);
-        } else if let (Some(times), true) = (space.repeats(), start.is_multiple_of(row)) {
+        } else if let (Some(times), true) = (space.row_repeats(), start.is_multiple_of(row)) {
             let (mut number, mut rest) = (start / row, values);
             while !rest.is_empty() {
                 let totals = &mut totals[space.position(0, number * row)..];
@@ -255,7 +255,7 @@ mod tests {
     fn totals_are_combined_in_a_tree() {
         for tasks in 1..20 {
             let mut totals: Vec<f64> = (0..tasks * 3).map(|i| i as f64).collect();
-            combine(Reduction::Sum, &mut totals, 3);
+            combine_parts(Reduction::Sum, &mut totals, 3);
             let sum = |k: usize| (0..tasks).map(|task| (3 * task + k) as f64).sum::<f64>();
             assert_eq!(totals[..3], [sum(0), sum(1), sum(2)]);
         }
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn a_sum_of_negative_zeros_is_zero() {
         for x in [Operand::Splat(-0.0), Operand::Slice(&[-0.0; 5])] {
-            assert_eq!(total_of::<f64>(Reduction::Sum, x, 5).to_bits(), 0);
+            assert_eq!(operand_total::<f64>(Reduction::Sum, x, 5).to_bits(), 0);
         }
     }
 
@@ -291,7 +291,7 @@ mod tests {
             for axes in 0..8 {
                 let kept: Shape = (0..3).map(|axis| if axes >> axis & 1 == 1 { 1 } else { shape[axis] }).collect();
                 let accumulator = Accumulator::new(Reduction::Sum, &shape, &Layout::contiguous(kept));
-                let [mut got, mut expected] = [(); 2].map(|()| vec![0.5; accumulator.count]);
+                let [mut got, mut expected] = [(); 2].map(|()| vec![0.5; accumulator.total_count]);
                 for start in (0..len).step_by(5000) {
                     let (x, y) = (&x[start..len.min(start + 5000)], &y[start..len.min(start + 5000)]);
                     let products: Vec<f64> = x.iter().zip(y).map(|(x, y)| x * y).collect();
@@ -313,10 +313,10 @@ mod tests {
         for axes in 0..16 {
             let kept: Shape = (0..4).map(|axis| if axes >> axis & 1 == 1 { 1 } else { shape[axis] }).collect();
             let accumulator = Accumulator::new(Reduction::Sum, &shape, &Layout::contiguous(kept));
-            let mut expected = vec![0.0; accumulator.count];
+            let mut expected = vec![0.0; accumulator.total_count];
             (0..len).for_each(|i| expected[accumulator.space.position(0, i)] += x(i));
             for block in [1, 6, 7, 30, 90, len] {
-                let mut totals = vec![0.0; accumulator.count];
+                let mut totals = vec![0.0; accumulator.total_count];
                 for start in (0..len).step_by(block) {
                     let values: Vec<f64> = (start..len.min(start + block)).map(x).collect();
                     accumulator.accumulate(Operand::Slice(&values), start, values.len(), &mut totals, &mut []);
@@ -324,7 +324,7 @@ mod tests {
                 assert_eq!(totals, expected, "{axes:b} {block}");
                 totals.fill(0.0);
                 accumulator.accumulate(Operand::Splat(1.0), 0, len, &mut totals, &mut vec![0.0; len]);
-                assert_eq!(totals, vec![(len / accumulator.count) as f64; accumulator.count], "{axes:b}");
+                assert_eq!(totals, vec![(len / accumulator.total_count) as f64; accumulator.total_count], "{axes:b}");
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Finds the position of the largest or smallest element along a dimension. If there are NaNs, the position of the first one is the result.
 //! If several elements are equal, the position of the first one is the result.
 //!
-//! A *lane* is a line of elements along the dimension. Contiguous lanes of at least [`SHORT`] elements, and few long lanes, are searched
-//! one after the other. The extreme value is computed first, and then its first position is searched. Other lanes are scanned together, row
-//! by row. Long lanes are split into segments. The best elements of the segments are compared in order, so the positions do not depend on
-//! the number of threads.
-use crate::kernel::reduce::accumulator::{LONG_RUN, slice_total};
+//! A *lane* is a line of elements along the dimension. Contiguous lanes of at least [`MIN_CONTIGUOUS_LANE`] elements, and few long lanes,
+//! are searched one after the other. The extreme value is computed first, and then its first position is searched. Other lanes are scanned
+//! together, row by row. Long lanes are split into segments. The best elements of the segments are compared in order, so the positions do
+//! not depend on the number of threads.
+use crate::kernel::reduce::accumulator::{MAX_RUN, slice_total};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
 use crate::memory::scratch::Scratch;
@@ -19,24 +19,24 @@ use crate::{Element, Layout, Reduction};
 /// The length, in elements, of the runs (ranges) into which a lane is divided if it is searched by itself. A lane is a line along the
 /// dimension. The extreme value of each run is computed before the position is searched in the best run. A segment of the lane has whole
 /// runs.
-const EXTREME_SEGMENT: usize = LONG_RUN;
+const RUN_LEN: usize = MAX_RUN;
 
 /// The smallest number of elements of a segment if a lane (a line along the dimension) is divided among several tasks.
 const MIN_SEGMENT: usize = 128;
 
 /// The maximum number of adjacent lanes (lines of elements along the dimension) that are scanned together.
-const WIDE: usize = 1024;
+const MAX_LANES_TOGETHER: usize = 1024;
 
 /// The length, in elements, below which even contiguous lanes (lines along the dimension) are scanned together. It is also the number of
 /// lanes below which long lanes are searched one after the other.
-const SHORT: usize = 16;
+const MIN_CONTIGUOUS_LANE: usize = 16;
 
 /// The approximate number of elements in a task that searches segments of lanes. Also the smallest number of elements that several threads
 /// search.
-const PART: usize = 1 << 16;
+const ELEMENTS_PER_TASK: usize = 1 << 16;
 
 /// Returns true if the element `new` replaces `old`, the best element so far. `old` comes before `new` along the dimension.
-fn wins<T: Element>(largest: bool, old: T, new: T) -> bool {
+fn is_better<T: Element>(largest: bool, old: T, new: T) -> bool {
     !is_nan(old) && (is_nan(new) || if largest { new > old } else { new < old })
 }
 
@@ -44,7 +44,7 @@ dispatched! {
     /// Compares `row` with the best elements of earlier rows. Where the element of `row` is larger (or smaller), stores it in `best`, and
     /// stores `number`, the index of the row, in `at`.
     #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
-    fn challenge<T: Element>(largest: bool, row: &[T], number: u32, best: &mut [T], at: &mut [u32]) {
+    fn update_best<T: Element>(largest: bool, row: &[T], number: u32, best: &mut [T], at: &mut [u32]) {
         let len = row.len();
         let (best, at) = (&mut best[..len], &mut at[..len]);
         for i in 0..len {
@@ -60,7 +60,7 @@ dispatched! {
     /// Returns the position of the first element that equals `value`, or of the first NaN if `value` is NaN. At least one element must
     /// match.
     #[allow(clippy::eq_op)]
-    fn find<T: Element>(x: &[T], value: T) -> usize {
+    fn find_first<T: Element>(x: &[T], value: T) -> usize {
         let nan = value != value;
         let mut from = 0;
         for chunk in x.as_chunks::<64>().0 {
@@ -81,16 +81,16 @@ dispatched! {
 }
 
 /// Returns the position of the largest element of a slice, or of the smallest element if `largest` is false.
-fn of_lane<T: Element>(largest: bool, x: &[T]) -> usize {
+fn arg_of_lane<T: Element>(largest: bool, x: &[T]) -> usize {
     let op = if largest { Reduction::Amax } else { Reduction::Amin };
     let (mut best, mut start) = (None, 0);
-    for (number, run) in x.chunks(EXTREME_SEGMENT).enumerate() {
+    for (number, run) in x.chunks(RUN_LEN).enumerate() {
         let extreme = slice_total(op, run);
-        if best.is_none_or(|best| wins(largest, best, extreme)) {
-            (best, start) = (Some(extreme), number * EXTREME_SEGMENT);
+        if best.is_none_or(|best| is_better(largest, best, extreme)) {
+            (best, start) = (Some(extreme), number * RUN_LEN);
         }
     }
-    best.map_or(0, |best| start + find(&x[start..x.len().min(start + EXTREME_SEGMENT)], best))
+    best.map_or(0, |best| start + find_first(&x[start..x.len().min(start + RUN_LEN)], best))
 }
 
 /// The lanes whose extreme elements are searched. A lane is a line of elements along the dimension.
@@ -113,8 +113,8 @@ pub(crate) fn arg<T: Element>(
     reduced: &Layout,
     out: &mut [i64],
 ) -> Result<(), AllocationError> {
-    let (count, number) = (reduced.numel(), out.len());
-    if number == 0 || count == 0 {
+    let (lane_len, lane_count) = (reduced.numel(), out.len());
+    if lane_count == 0 || lane_len == 0 {
         return Ok(());
     }
     if reduced.shape().iter().zip(reduced.strides()).all(|(&size, &stride)| size == 1 || stride == 0) {
@@ -124,33 +124,38 @@ pub(crate) fn arg<T: Element>(
     }
     let step = reduced.strides().first().map_or(1, |&stride| stride);
     let lanes = Lanes { largest, data, space: IterationSpace::new(kept.shape(), [kept]), step };
-    let each_lane = step == 1 && count >= SHORT || number < SHORT && count >= EXTREME_SEGMENT || number == 1;
+    let each_lane = step == 1 && lane_len >= MIN_CONTIGUOUS_LANE
+        || lane_count < MIN_CONTIGUOUS_LANE && lane_len >= RUN_LEN
+        || lane_count == 1;
     // A task computes a range of lanes. If there are few such ranges, the lanes are divided into segments, and a task searches one segment
     // of each lane in its range.
-    let per_strip =
-        if each_lane { (TASK / count).max(number.div_ceil(MAX_TASKS)).max(1) } else { strip(&lanes.space, number) };
-    let strips = number.div_ceil(per_strip);
-    let most = if strips < MAX_TASKS / 4 { number.saturating_mul(count) / PART } else { 1 };
-    let segments = most.min(MAX_TASKS / strips).min(count / MIN_SEGMENT).max(count.div_ceil(1 << 31)).max(1);
-    let segment = count.div_ceil(segments).next_multiple_of(if each_lane { EXTREME_SEGMENT } else { 64 });
-    let segments = count.div_ceil(segment);
+    let strip_len = if each_lane {
+        (TASK / lane_len).max(lane_count.div_ceil(MAX_TASKS)).max(1)
+    } else {
+        lanes_per_strip(&lanes.space, lane_count)
+    };
+    let strips = lane_count.div_ceil(strip_len);
+    let most = if strips < MAX_TASKS / 4 { lane_count.saturating_mul(lane_len) / ELEMENTS_PER_TASK } else { 1 };
+    let segments = most.min(MAX_TASKS / strips).min(lane_len / MIN_SEGMENT).max(lane_len.div_ceil(1 << 31)).max(1);
+    let segment = lane_len.div_ceil(segments).next_multiple_of(if each_lane { RUN_LEN } else { 64 });
+    let segments = lane_len.div_ceil(segment);
 
     // If lanes are split into segments, the best positions of each segment are stored in a row of their own.
-    let mut positions = Scratch::new(if segments > 1 { segments * number } else { 0 })?;
-    let grid = Grid::equal(if segments > 1 { &mut positions } else { &mut *out }, number, (1, per_strip));
-    let schedule = Schedule::parallel_from(PART, number.saturating_mul(count));
+    let mut positions = Scratch::new(if segments > 1 { segments * lane_count } else { 0 })?;
+    let grid = Grid::equal(if segments > 1 { &mut positions } else { &mut *out }, lane_count, (1, strip_len));
+    let schedule = Schedule::parallel_from(ELEMENTS_PER_TASK, lane_count.saturating_mul(lane_len));
     partition::run(strips * segments, schedule, grid, |part, mut out: Tile<i64>| {
-        let (from, first) = (part / strips * segment, part % strips * per_strip);
-        let size = segment.min(count - from);
+        let (from, first) = (part / strips * segment, part % strips * strip_len);
+        let size = segment.min(lane_len - from);
         match each_lane {
-            true => lanes.one_by_one(first, from, size, out.row(0)),
-            false => lanes.together(first, from, size, out.row(0)),
+            true => lanes.search_one_by_one(first, from, size, out.row(0)),
+            false => lanes.search_together(first, from, size, out.row(0)),
         }
     });
-    for (lane, out) in out.iter_mut().enumerate().take(if segments > 1 { number } else { 0 }) {
+    for (lane, out) in out.iter_mut().enumerate().take(if segments > 1 { lane_count } else { 0 }) {
         *out = positions[lane];
-        for position in positions[lane..].iter().step_by(number) {
-            if wins(largest, lanes.value(lane, *out), lanes.value(lane, *position)) {
+        for position in positions[lane..].iter().step_by(lane_count) {
+            if is_better(largest, lanes.value(lane, *out), lanes.value(lane, *position)) {
                 *out = *position;
             }
         }
@@ -159,10 +164,14 @@ pub(crate) fn arg<T: Element>(
 }
 
 /// Returns the number of adjacent lanes (lines along the dimension) that are scanned together. If the rows of `space` are short, this
-/// number is [`WIDE`]. Otherwise it is the length of a row, or of a part of a long row.
-fn strip(space: &IterationSpace<1>, lanes: usize) -> usize {
+/// number is [`MAX_LANES_TOGETHER`]. Otherwise it is the length of a row, or of a part of a long row.
+fn lanes_per_strip(space: &IterationSpace<1>, lanes: usize) -> usize {
     let row = space.run_length();
-    if row < SHORT { WIDE.min(lanes) } else { row.div_ceil(row.div_ceil(WIDE)).min(lanes) }
+    if row < MIN_CONTIGUOUS_LANE {
+        MAX_LANES_TOGETHER.min(lanes)
+    } else {
+        row.div_ceil(row.div_ceil(MAX_LANES_TOGETHER)).min(lanes)
+    }
 }
 
 impl<T: Element> Lanes<'_, T> {
@@ -172,7 +181,7 @@ impl<T: Element> Lanes<'_, T> {
 
     /// Finds the position of the extreme element of each lane, one lane after the other. The first lane has index `first`. Searches only
     /// the `size` elements of each lane that begin with element `from`.
-    fn one_by_one(&self, first: usize, from: usize, size: usize, out: &mut [i64]) {
+    fn search_one_by_one(&self, first: usize, from: usize, size: usize, out: &mut [i64]) {
         let (data, step, mut lane) = (self.data, self.step, Vec::new());
         for (i, out) in out.iter_mut().enumerate() {
             let at = self.space.position(0, first + i) as isize + from as isize * step;
@@ -186,12 +195,13 @@ impl<T: Element> Lanes<'_, T> {
                 }
                 &lane
             };
-            *out = (from + of_lane(self.largest, x)) as i64;
+            *out = (from + arg_of_lane(self.largest, x)) as i64;
         }
     }
 
-    /// Does the same as [`one_by_one`](Self::one_by_one), but scans adjacent lanes together. A row has one element of each lane.
-    fn together(&self, first: usize, from: usize, size: usize, out: &mut [i64]) {
+    /// Does the same as [`search_one_by_one`](Self::search_one_by_one), but scans adjacent lanes together. A row has one element of each
+    /// lane.
+    fn search_together(&self, first: usize, from: usize, size: usize, out: &mut [i64]) {
         let width = out.len();
         let (mut best, mut at, mut lane) = (Vec::with_capacity(width), vec![0u32; width], Vec::new());
         let slice = self.space.segment(0, first, width);
@@ -211,7 +221,7 @@ impl<T: Element> Lanes<'_, T> {
             if number == 0 {
                 best.extend_from_slice(row);
             } else {
-                challenge(self.largest, row, number as u32, &mut best, &mut at);
+                update_best(self.largest, row, number as u32, &mut best, &mut at);
             }
         }
         for (out, &at) in out.iter_mut().zip(&at) {

@@ -77,7 +77,7 @@ mod tests {
     /// elements.
     fn check_against_accumulated_rows<T: ReductionKernels>(number: impl Fn(usize) -> T, bits: impl Fn(T) -> u64) {
         for &op in Reduction::ALL {
-            for (len, gap) in (1..lines::SHORT).flat_map(|len| [0, 1, 90].map(|gap| (len, gap))) {
+            for (len, gap) in (1..lines::SHORT_LEN).flat_map(|len| [0, 1, 90].map(|gap| (len, gap))) {
                 let (stride, lines) = (len + gap, 37);
                 let x: Vec<T> = (0..lines * stride).map(&number).collect();
                 let mut got = vec![number(0); lines];
@@ -138,7 +138,7 @@ mod tests {
             [512, 513, 640, 1000, 1500].into_iter().flat_map(|len| Reduction::ALL.iter().map(move |op| (len, op)))
         {
             let mut totals = vec![0.0; count];
-            with_fold!(op, F => lines::interleaved_lines::<f32, F>(&x, len, stride, &mut totals));
+            with_fold!(op, F => lines::reduce_interleaved::<f32, F>(&x, len, stride, &mut totals));
             for (i, total) in totals.into_iter().enumerate() {
                 let (line, mut alone) = (&x[i * stride..][..len], [0.0]);
                 f32::reduce_each(op, line, len, len, &mut alone);

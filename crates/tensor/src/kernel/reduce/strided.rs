@@ -2,7 +2,7 @@
 //!
 //! Loops follow the order of the dimensions in memory. If the innermost dimension is reduced, each of its lines is reduced first, and then
 //! the results of the lines. If the innermost dimension is kept, adjacent results are accumulated together, row by row. Elements that are
-//! not contiguous, and the elements of short rows and of most short lines, are first copied into contiguous rows (see [`gathered`]).
+//! not contiguous, and the elements of short rows and of most short lines, are first copied into contiguous rows (see [`reduce_gathered`]).
 //!
 //! Elements are added in a balanced tree. Its leaves are the sums that the [accumulator](crate::kernel::reduce::accumulator) computes. The
 //! tree depends only on the layout and the element type, so any number of threads gives the same bits.
@@ -11,8 +11,10 @@ use smallvec::SmallVec;
 
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill;
-use crate::kernel::reduce::accumulator::{LONG_RUN, NARROW, accumulate_rows, combine, side_by_side, slice_total};
-use crate::kernel::reduce::lines::SHORT;
+use crate::kernel::reduce::accumulator::{
+    MAX_RUN, NARROW_WIDTH, accumulate_rows, combine_parts, rows_per_wide_row, slice_total,
+};
+use crate::kernel::reduce::lines::SHORT_LEN;
 use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Partition};
@@ -26,21 +28,21 @@ use crate::thresholds::blocks::{MAX_TASKS, TASK};
 use crate::{Binary, Element, Layout, Reduction};
 
 /// The approximate length, in elements, of the pieces into which a long line is cut. Lines of up to twice this length are not cut.
-const PIECE: usize = 1 << 15;
+const PIECE_LEN: usize = 1 << 15;
 
 /// The approximate maximum size of a strip, in bytes. A strip is a group of adjacent results that are accumulated together.
-const STRIP: usize = 1 << 14;
+const MAX_STRIP_BYTES: usize = 1 << 14;
 
 /// The size of a block of elements that are copied into rows together: the number of rows, and the number of elements in each row. The
 /// elements of a row belong to different results.
-const GATHERED: (usize, usize) = (16, 256);
+const GATHERED_BLOCK: (usize, usize) = (16, 256);
 
 /// The size and the stride of each dimension.
 type Dimensions = SmallVec<[(usize, usize); INLINE_RANK]>;
 
 /// The smallest number of bytes that several threads reduce together. One thread reads fewer bytes from its second-level cache as fast as
 /// several threads.
-const PARALLEL: usize = 1 << 18;
+const MIN_PARALLEL_BYTES: usize = 1 << 18;
 
 /// A list of loops over dimensions, in memory order. Loops with stride 0 come first, and then loops with descending strides. No stride is
 /// negative.
@@ -80,7 +82,7 @@ pub(crate) fn reduce<T: Element>(
     if out.is_empty() || layout.numel() == 0 {
         return Ok(());
     }
-    if out.len() == 1 && layout.is_contiguous() && layout.numel() <= PIECE {
+    if out.len() == 1 && layout.is_contiguous() && layout.numel() <= PIECE_LEN {
         out[0] = slice_total(op, &x.data[layout.offset()..][..layout.numel()]);
         return Ok(());
     }
@@ -108,14 +110,14 @@ pub(crate) fn reduce<T: Element>(
     let data = &x.data[base as usize..];
     let reduced = loops(&reduced);
     match in_order {
-        true => run(op, data, &loops(&kept), &reduced, out),
-        false => run_in_order(op, data, &layout.of_axes(|axis| !axes.contains(&axis)), &reduced, out),
+        true => reduce_loops(op, data, &loops(&kept), &reduced, out),
+        false => reduce_and_permute(op, data, &layout.keep_axes(|axis| !axes.contains(&axis)), &reduced, out),
     }
 }
 
-/// Reduces like [`run`], for results whose order in memory differs from the order of the dimensions of `kept`. Computes the results in
-/// memory order, and then rearranges them.
-fn run_in_order<T: Element>(
+/// Reduces like [`reduce_loops`], for results whose order in memory differs from the order of the dimensions of `kept`. Computes the
+/// results in memory order, and then rearranges them.
+fn reduce_and_permute<T: Element>(
     op: Reduction,
     data: &[T],
     kept: &Layout,
@@ -129,7 +131,7 @@ fn run_in_order<T: Element>(
     let mut results = Layout::contiguous(order.iter().map(|&axis| size(axis)).collect());
     let mut totals = Scratch::new(results.numel())?;
     let in_memory: Dimensions = order.iter().map(|&axis| (size(axis), strides[axis].unsigned_abs())).collect();
-    run(op, data, &loops(&in_memory), reduced, &mut totals)?;
+    reduce_loops(op, data, &loops(&in_memory), reduced, &mut totals)?;
     // The results are permuted to the order of the dimensions, flipped for negative strides, and repeated for strides of 0.
     results = results.unpermute(&order);
     order.retain(|&mut axis| strides[axis] < 0);
@@ -139,7 +141,7 @@ fn run_in_order<T: Element>(
     Ok(())
 }
 
-fn run<T: Element>(
+fn reduce_loops<T: Element>(
     op: Reduction,
     data: &[T],
     kept: &Loops,
@@ -148,30 +150,30 @@ fn run<T: Element>(
 ) -> Result<(), AllocationError> {
     let (width, step) = innermost(kept, usize::MAX);
     let (len, stride) = innermost(reduced, 0);
-    let few = reduced.numel() <= NARROW;
+    let few = reduced.numel() <= NARROW_WIDTH;
     if stride < step {
-        if out.len() == 1 && reduced.depth() == 1 && stride == 1 && len <= PIECE {
+        if out.len() == 1 && reduced.depth() == 1 && stride == 1 && len <= PIECE_LEN {
             out[0] = slice_total(op, &data[..len]);
-        } else if len < SHORT && (few || reduced.depth() == 1) {
-            gathered(op, data, kept, reduced, out);
+        } else if len < SHORT_LEN && (few || reduced.depth() == 1) {
+            reduce_gathered(op, data, kept, reduced, out);
         } else {
-            return lines_first(op, data, kept, reduced, out);
+            return reduce_lines_first(op, data, kept, reduced, out);
         }
-    } else if step > 1 || width < SHORT && few && stride != width {
-        gathered(op, data, kept, reduced, out);
+    } else if step > 1 || width < SHORT_LEN && few && stride != width {
+        reduce_gathered(op, data, kept, reduced, out);
     } else {
-        return columns(op, data, kept, reduced, out);
+        return reduce_columns(op, data, kept, reduced, out);
     }
     Ok(())
 }
 
-/// Returns the schedule for a reduction that reads `work` bytes: a single thread if `work` is less than [`PARALLEL`].
+/// Returns the schedule for a reduction that reads `work` bytes: a single thread if `work` is less than [`MIN_PARALLEL_BYTES`].
 fn schedule(work: usize) -> Schedule {
-    if work < PARALLEL { Schedule::Serial } else { Schedule::Sweep { bytes: work } }
+    if work < MIN_PARALLEL_BYTES { Schedule::Serial } else { Schedule::Sweep { bytes: work } }
 }
 
 /// Reduces each line of the innermost dimension first, and then reduces the results of the lines over the other reduced dimensions.
-fn lines_first<T: Element>(
+fn reduce_lines_first<T: Element>(
     op: Reduction,
     data: &[T],
     kept: &Loops,
@@ -179,7 +181,7 @@ fn lines_first<T: Element>(
     out: &mut [T],
 ) -> Result<(), AllocationError> {
     let (len, stride) = innermost(reduced, 0);
-    let piece = if len > 2 * PIECE { len.div_ceil(len.div_ceil(PIECE)).next_multiple_of(LONG_RUN) } else { len };
+    let piece = if len > 2 * PIECE_LEN { len.div_ceil(len.div_ceil(PIECE_LEN)).next_multiple_of(MAX_RUN) } else { len };
     let pieces = len.div_ceil(piece);
     if reduced.depth() == 1 && pieces == 1 {
         totals_of_lines(op, data, kept, (len, stride), piece, out);
@@ -204,7 +206,7 @@ fn lines_first<T: Element>(
         if again { &mut reduced } else { &mut kept }.push((size, step));
     }
     reduced.push((pieces, 1));
-    run(op, &totals, &loops(&kept), &loops(&reduced), out)
+    reduce_loops(op, &totals, &loops(&kept), &loops(&reduced), out)
 }
 
 /// Computes the totals of the pieces of all lines. A line has `len` elements that are `stride` apart, in pieces of `piece` elements.
@@ -217,16 +219,16 @@ fn totals_of_lines<T: Element>(
     piece: usize,
     out: &mut [T],
 ) {
-    if len < SHORT {
-        return gathered(op, data, lines, &loops(&[(len, stride)]), out);
+    if len < SHORT_LEN {
+        return reduce_gathered(op, data, lines, &loops(&[(len, stride)]), out);
     }
     let pieces = len.div_ceil(piece);
     let each = (TASK / piece).max(out.len().div_ceil(MAX_TASKS)).max(1);
     let work = out.len() * piece * size_of::<T>();
     partition::chunks(out, each, schedule(work), |task, out| {
         let first = task * each;
-        if stride == 1 && len <= LONG_RUN {
-            return each_line(lines, first, out, |position, apart, out| {
+        if stride == 1 && len <= MAX_RUN {
+            return for_each_line_range(lines, first, out, |position, apart, out| {
                 T::reduce_each(op, &data[position..], len, apart, out);
             });
         }
@@ -239,7 +241,7 @@ fn totals_of_lines<T: Element>(
                 1 => slice_total(op, &x[..count]),
                 _ => {
                     line.resize(count, T::ZERO);
-                    pick(x, stride, &mut line);
+                    copy_with_stride(x, stride, &mut line);
                     slice_total(op, &line)
                 }
             };
@@ -248,19 +250,19 @@ fn totals_of_lines<T: Element>(
 }
 
 /// Sets `out[i]` to `x[i * stride]` for all `i`. The loops for short strides are vectorized.
-fn pick<T: Element>(x: &[T], stride: usize, out: &mut [T]) {
+fn copy_with_stride<T: Element>(x: &[T], stride: usize, out: &mut [T]) {
     match stride {
         0 => out.fill(x[0]),
         1 => out.copy_from_slice(&x[..out.len()]),
-        2 => pick_every::<T, 2>(x, out),
-        3 => pick_every::<T, 3>(x, out),
-        4 => pick_every::<T, 4>(x, out),
+        2 => copy_every::<T, 2>(x, out),
+        3 => copy_every::<T, 3>(x, out),
+        4 => copy_every::<T, 4>(x, out),
         _ => out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(out, &x)| *out = x),
     }
 }
 
 dispatched! {
-    fn pick_every<T: Element; const S: usize>(x: &[T], out: &mut [T]) {
+    fn copy_every<T: Element; const S: usize>(x: &[T], out: &mut [T]) {
         let (chunks, last) = x.as_chunks::<S>();
         for (out, chunk) in out.iter_mut().zip(chunks) {
             *out = chunk[0];
@@ -287,7 +289,7 @@ impl<T: Element> Rows<'_, T> {
         let (x, mut rest) = (&self.data[self.reduced.position(0, row)..], to);
         self.kept.walk(0, self.start, rest.len(), |position, stride, len| {
             let (now, later) = std::mem::take(&mut rest).split_at_mut(len);
-            pick(&x[position..], stride as usize, now);
+            copy_with_stride(&x[position..], stride as usize, now);
             rest = later;
         });
     }
@@ -301,9 +303,9 @@ impl<T: Element> Rows<'_, T> {
                 accumulate_rows(op, total, &self.data[first + position..], stride as usize, rows);
             });
         }
-        let mut rows = vec![T::ZERO; GATHERED.0.min(end - start) * width];
-        for first in (start..end).step_by(GATHERED.0) {
-            let count = GATHERED.0.min(end - first);
+        let mut rows = vec![T::ZERO; GATHERED_BLOCK.0.min(end - start) * width];
+        for first in (start..end).step_by(GATHERED_BLOCK.0) {
+            let count = GATHERED_BLOCK.0.min(end - first);
             rows.chunks_exact_mut(width).zip(first..end).for_each(|(out, row)| self.gather(row, out));
             T::accumulate_rows(op, total, &rows, width, count);
         }
@@ -311,43 +313,43 @@ impl<T: Element> Rows<'_, T> {
 
     /// Sets `out` to the totals of the rows `start .. end`, combined in a balanced tree. Each leaf of the tree accumulates at most `leaf`
     /// rows.
-    fn total(&self, op: Reduction, start: usize, end: usize, leaf: usize, out: &mut [T]) {
+    fn compute_totals(&self, op: Reduction, start: usize, end: usize, leaf: usize, out: &mut [T]) {
         if end - start <= leaf {
             out.fill(T::start(op));
             return self.accumulate(op, start, end, out);
         }
         let middle = start + ((end - start) / 2).next_multiple_of(leaf);
-        self.total(op, start, middle, leaf, out);
+        self.compute_totals(op, start, middle, leaf, out);
         let mut right = vec![T::ZERO; out.len()];
-        self.total(op, middle, end, leaf, &mut right);
+        self.compute_totals(op, middle, end, leaf, &mut right);
         T::accumulate(op, out, &right);
     }
 }
 
 /// Computes reductions whose elements or results are not adjacent in memory, or whose lines or rows are short. Reads short contiguous lines
 /// without a copy. Otherwise accumulates rows for a block of results, and first copies the elements of the rows unless they are contiguous.
-fn gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
+fn reduce_gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
     let count = reduced.numel();
-    let each = (TASK / count).max(out.len().div_ceil(MAX_TASKS)).next_multiple_of(GATHERED.1);
+    let each = (TASK / count).max(out.len().div_ceil(MAX_TASKS)).next_multiple_of(GATHERED_BLOCK.1);
     // Reading single elements costs several times as much as reading slices. The factor 8 accounts for this.
     let work = out.len() * count * size_of::<T>() * 8;
-    let in_lines = reduced.depth() == 1 && matches!(innermost(reduced, 0), (..SHORT, 1));
+    let in_lines = reduced.depth() == 1 && matches!(innermost(reduced, 0), (..SHORT_LEN, 1));
     partition::chunks(out, each, schedule(work), |task, out| {
         let start = task * each;
         if in_lines {
-            return each_line(kept, start, out, |position, apart, out| {
+            return for_each_line_range(kept, start, out, |position, apart, out| {
                 T::reduce_short(op, &data[position..], count, apart, out);
             });
         }
-        for (block, out) in out.chunks_mut(GATHERED.1).enumerate() {
-            Rows { data, kept, start: start + block * GATHERED.1, reduced }.total(op, 0, count, 64, out);
+        for (block, out) in out.chunks_mut(GATHERED_BLOCK.1).enumerate() {
+            Rows { data, kept, start: start + block * GATHERED_BLOCK.1, reduced }.compute_totals(op, 0, count, 64, out);
         }
     });
 }
 
 /// Calls `visit` with ranges of `out` whose lines are evenly spaced. Element `i` of `out` is the result of line `first + i`. The other
 /// arguments of `visit` are the position of the range's first line, and the distance between its lines.
-fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMut(usize, usize, &mut [T])) {
+fn for_each_line_range<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMut(usize, usize, &mut [T])) {
     let mut rest = out;
     lines.walk(0, first, rest.len(), |position, apart, count| {
         let (now, later) = std::mem::take(&mut rest).split_at_mut(count);
@@ -356,23 +358,23 @@ fn each_line<T>(lines: &Loops, first: usize, out: &mut [T], mut visit: impl FnMu
     });
 }
 
-/// The division of the work of [`columns`] into blocks. A block computes a strip of adjacent results from a part of the rows.
+/// The division of the work of [`reduce_columns`] into blocks. A block computes a strip of adjacent results from a part of the rows.
 struct ColumnBlocks {
     /// The number of results in a group. The results of a group are adjacent in memory.
-    width: usize,
+    group_width: usize,
     /// The number of results in a strip. The last strip of each group of adjacent results may have fewer.
-    strip: usize,
+    strip_width: usize,
     /// The number of strips in a group of `width` adjacent results. A strip is a range of a group's results that are computed at once.
     strips_per_group: usize,
     /// The number of strips in total.
-    strips: usize,
+    strip_count: usize,
     /// The number of rows that a block accumulates. The last part of the rows may have fewer.
-    part: usize,
-    parts: usize,
+    rows_per_part: usize,
+    part_count: usize,
     /// The rows are added in a balanced tree. This is the maximum number of rows that a leaf of the tree adds.
-    leaf: usize,
+    rows_per_leaf: usize,
     /// The number of blocks in a task of a thread.
-    each: usize,
+    blocks_per_task: usize,
 }
 
 impl ColumnBlocks {
@@ -380,50 +382,67 @@ impl ColumnBlocks {
     fn new(kept: &Loops, reduced: &Loops, results: usize, size: usize) -> Self {
         let (width, count) = (kept.run_length(), reduced.numel());
         let (inner, stride) = innermost(reduced, 0);
-        let beside = if width < NARROW && stride == width { side_by_side(width) } else { 1 };
+        let wide_row_count = if width < NARROW_WIDTH && stride == width { rows_per_wide_row(width) } else { 1 };
         let leaf = match inner {
-            _ if beside > 1 => (64 * inner).min(256 * beside),
+            _ if wide_row_count > 1 => (64 * inner).min(256 * wide_row_count),
             64.. => 256,
             _ => 64,
         };
-        let pieces = (width * size).div_ceil(STRIP);
+        let pieces = (width * size).div_ceil(MAX_STRIP_BYTES);
         let strip = if pieces == 1 { width } else { width.div_ceil(pieces).next_multiple_of(16) };
         let strips_per_group = width.div_ceil(strip);
         let strips = results / width * strips_per_group;
         let total = results.saturating_mul(count);
-        let little = total.saturating_mul(size) < PARALLEL;
+        let little = total.saturating_mul(size) < MIN_PARALLEL_BYTES;
         let parts = if little { 1 } else { (32 / strips).min(count / 64).min(total / TASK).max(1) };
-        let unit = if beside > 1 { leaf } else { 64 };
+        let unit = if wide_row_count > 1 { leaf } else { 64 };
         let part = if parts == 1 { count } else { count.div_ceil(parts).next_multiple_of(unit) };
         let parts = if parts == 1 { 1 } else { count.div_ceil(part) };
         let each = match strips * parts {
             1 => 1,
             all => (TASK * all).div_ceil(total).max(all.div_ceil(MAX_TASKS)),
         };
-        ColumnBlocks { width, strip, strips_per_group, strips, part, parts, leaf, each }
+        ColumnBlocks {
+            group_width: width,
+            strip_width: strip,
+            strips_per_group,
+            strip_count: strips,
+            rows_per_part: part,
+            part_count: parts,
+            rows_per_leaf: leaf,
+            blocks_per_task: each,
+        }
     }
 
     /// Returns the position of the first result of the strip with index `strip`. Strips are numbered in the order of their results.
-    fn start(&self, strip: usize) -> usize {
-        strip / self.strips_per_group * self.width + strip % self.strips_per_group * self.strip
+    fn strip_start(&self, strip: usize) -> usize {
+        strip / self.strips_per_group * self.group_width + strip % self.strips_per_group * self.strip_width
     }
 
     /// Computes the totals of all parts of the rows, in tasks of several blocks. The totals of each part of the rows are stored after the
     /// totals of the part before it.
     fn run<T: Element>(&self, op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
-        let (count, blocks) = (reduced.numel(), self.strips * self.parts);
-        let tasks = blocks.div_ceil(self.each);
+        let (count, blocks) = (reduced.numel(), self.strip_count * self.part_count);
+        let tasks = blocks.div_ceil(self.blocks_per_task);
         let mut ends = [0; MAX_TASKS];
-        (1..).zip(&mut ends[..tasks]).for_each(|(task, end)| *end = self.start(blocks.min(task * self.each)));
-        let work = out.len() / self.parts * count * size_of::<T>();
+        (1..)
+            .zip(&mut ends[..tasks])
+            .for_each(|(task, end)| *end = self.strip_start(blocks.min(task * self.blocks_per_task)));
+        let work = out.len() / self.part_count * count * size_of::<T>();
         partition::run(tasks, schedule(work), Partition::ends(out, &ends[..tasks]), |task, out| {
             let mut rest = out;
-            for block in task * self.each..blocks.min((task + 1) * self.each) {
-                let (from, strip) = (block / self.strips * self.part, block % self.strips);
-                let (start, left) = (self.start(strip), strip % self.strips_per_group * self.strip);
-                let (out, later) = rest.split_at_mut(self.strip.min(self.width - left));
+            for block in task * self.blocks_per_task..blocks.min((task + 1) * self.blocks_per_task) {
+                let (from, strip) = (block / self.strip_count * self.rows_per_part, block % self.strip_count);
+                let (start, left) = (self.strip_start(strip), strip % self.strips_per_group * self.strip_width);
+                let (out, later) = rest.split_at_mut(self.strip_width.min(self.group_width - left));
                 rest = later;
-                Rows { data, kept, start, reduced }.total(op, from, count.min(from + self.part), self.leaf, out);
+                Rows { data, kept, start, reduced }.compute_totals(
+                    op,
+                    from,
+                    count.min(from + self.rows_per_part),
+                    self.rows_per_leaf,
+                    out,
+                );
             }
         });
     }
@@ -431,7 +450,7 @@ impl ColumnBlocks {
 
 /// Computes adjacent results together, strip by strip (a strip is a group of adjacent results). If there are few strips and many rows, the
 /// rows are also divided into parts, so that several threads have work. The totals of the parts are combined at the end.
-fn columns<T: Element>(
+fn reduce_columns<T: Element>(
     op: Reduction,
     data: &[T],
     kept: &Loops,
@@ -439,15 +458,15 @@ fn columns<T: Element>(
     out: &mut [T],
 ) -> Result<(), AllocationError> {
     let blocks = ColumnBlocks::new(kept, reduced, out.len(), size_of::<T>());
-    if blocks.parts > 1 {
-        let mut totals = Scratch::new(blocks.parts * out.len())?;
+    if blocks.part_count > 1 {
+        let mut totals = Scratch::new(blocks.part_count * out.len())?;
         blocks.run(op, data, kept, reduced, &mut totals);
-        combine(op, &mut totals, out.len());
+        combine_parts(op, &mut totals, out.len());
         out.copy_from_slice(&totals[..out.len()]);
-    } else if blocks.strips > 1 {
+    } else if blocks.strip_count > 1 {
         blocks.run(op, data, kept, reduced, out);
     } else {
-        Rows { data, kept, start: 0, reduced }.total(op, 0, reduced.numel(), blocks.leaf, out);
+        Rows { data, kept, start: 0, reduced }.compute_totals(op, 0, reduced.numel(), blocks.rows_per_leaf, out);
     }
     Ok(())
 }
@@ -572,7 +591,7 @@ mod tests {
             for more in [0, 1, 9] {
                 let x: Vec<i64> = (0..(count - 1) * stride + 1 + more).map(|i| i as i64).collect();
                 let mut got = vec![-1; count];
-                crate::kernel::reduce::strided::pick(&x, stride, &mut got);
+                crate::kernel::reduce::strided::copy_with_stride(&x, stride, &mut got);
                 assert!((0..count).all(|i| got[i] == (i * stride) as i64), "{stride} {count} {more}: {got:?}");
             }
         }

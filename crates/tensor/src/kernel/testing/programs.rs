@@ -204,7 +204,7 @@ fn output<T: Float + Oracle>(output: &Output, values: &[Reference<T>], shape: &S
     }
     let x = &values[output.values()[0] as usize];
     match *output {
-        Output::Joined(ref joined, axis) => {
+        Output::Concatenated(ref joined, axis) => {
             let row: usize = shape[axis..].iter().product();
             let at =
                 |start: usize| joined.iter().flat_map(move |&x| values[x as usize].elements[start..start + row].iter());
@@ -324,7 +324,7 @@ fn outputs<T: Float + Oracle>(rng: &mut Pcg64, values: &[Reference<T>], operands
             }
             2 if rank > 0 => {
                 let others: Vec<u32> = (0..below(rng, 4)).map(|_| below(rng, values.len()) as u32).collect();
-                Output::Joined([&[value], &others[..]].concat().into(), below(rng, rank))
+                Output::Concatenated([&[value], &others[..]].concat().into(), below(rng, rank))
             }
             _ => Output::Whole(value),
         });

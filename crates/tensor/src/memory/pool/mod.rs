@@ -19,13 +19,13 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use crate::memory::available::AllocationError;
-use crate::memory::pool::shared::{Buffers, Shared};
+use crate::memory::pool::shared::{Buffers, SharedPool};
 use crate::memory::pool::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
-pub(crate) use crate::thresholds::memory::MIN_POOLED;
-use crate::thresholds::memory::{CACHE_LINE, HUGE_PAGE, MIN_HUGE, POOL_CAPACITY};
+pub(crate) use crate::thresholds::memory::MIN_POOLED_BYTES;
+use crate::thresholds::memory::{CACHE_LINE, HUGE_PAGE_BYTES, MIN_HUGE_PAGES_BYTES, POOL_CAPACITY};
 use crate::{DType, Scalar};
 
-static POOL: Shared<Allocation> = Shared {
+static POOL: SharedPool<Allocation> = SharedPool {
     buffers: Mutex::new(Buffers::new()),
     limit: AtomicUsize::new(POOL_CAPACITY),
     reused: AtomicU64::new(0),
@@ -90,11 +90,12 @@ unsafe impl Sync for Allocation {}
 impl Allocation {
     fn layout(bytes: usize) -> Result<Layout, AllocationError> {
         // `zeroed` requests huge pages only on Linux. On other systems, the alignment would only waste address space.
-        let align = if cfg!(target_os = "linux") && bytes >= MIN_HUGE { HUGE_PAGE } else { CACHE_LINE };
+        let align =
+            if cfg!(target_os = "linux") && bytes >= MIN_HUGE_PAGES_BYTES { HUGE_PAGE_BYTES } else { CACHE_LINE };
         Layout::from_size_align(bytes, align).map_err(|_| AllocationError)
     }
 
-    /// Allocates `bytes` zeros. Requests huge pages for them if the size is at least [`MIN_HUGE`] and the system is Linux.
+    /// Allocates `bytes` zeros. Requests huge pages for them if the size is at least [`MIN_HUGE_PAGES_BYTES`] and the system is Linux.
     /// Panics if `bytes` is 0.
     fn zeroed(bytes: usize) -> Result<Self, AllocationError> {
         let layout = Self::layout(bytes)?;
@@ -104,7 +105,7 @@ impl Allocation {
         unsafe {
             let start = NonNull::new(alloc(layout)).ok_or(AllocationError)?;
             #[cfg(target_os = "linux")]
-            if bytes >= MIN_HUGE {
+            if bytes >= MIN_HUGE_PAGES_BYTES {
                 // The error is ignored, because without huge pages the program is only slower.
                 libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
             }
@@ -172,26 +173,26 @@ impl<T> Drop for PooledBuffer<T> {
 
 /// Returns the size in bytes of the smallest class of buffers that can hold `bytes` bytes. The size is a multiple of 64, and of a quarter
 /// of the largest power of two up to `bytes`.
-fn class(bytes: usize) -> usize {
+fn class_bytes(bytes: usize) -> usize {
     let step = 1usize << (usize::BITS - 1 - bytes.leading_zeros()).saturating_sub(2);
     bytes.next_multiple_of(step.max(64))
 }
 
 /// Returns true if the pool handles buffers of `len` elements.
-pub(crate) fn serves<T: Scalar>(len: usize) -> bool {
-    len.saturating_mul(size_of::<T>()) >= MIN_POOLED && POOL.limit.load(Ordering::Relaxed) > 0
+pub(crate) fn handles_len<T: Scalar>(len: usize) -> bool {
+    len.saturating_mul(size_of::<T>()) >= MIN_POOLED_BYTES && POOL.limit.load(Ordering::Relaxed) > 0
 }
 
 /// Returns a buffer of `len` elements (`bytes` bytes) from the pool, with unspecified values. Returns `None` if the pool has no buffer of
 /// this size class and this [`kind`]. `len` must not be 0.
 pub(crate) fn reuse<T: Scalar>(len: usize, bytes: usize) -> Option<PooledBuffer<T>> {
-    let memory = POOL.take(kind::<T>(), class(bytes))?;
+    let memory = POOL.take(kind::<T>(), class_bytes(bytes))?;
     Some(PooledBuffer::new(memory, len))
 }
 
 /// Returns a buffer of `len` elements (`bytes` bytes) from fresh, zeroed memory. `len` must not be 0.
 pub(crate) fn allocate<T: Scalar>(len: usize, bytes: usize) -> Result<PooledBuffer<T>, AllocationError> {
-    let memory = Allocation::zeroed(class(bytes))?;
+    let memory = Allocation::zeroed(class_bytes(bytes))?;
     POOL.fresh.fetch_add(1, Ordering::Relaxed);
     Ok(PooledBuffer::new(memory, len))
 }
@@ -216,8 +217,8 @@ mod tests {
         // The other buffers of the old size are still in the pool, and the pool's counters are right.
         assert_eq!(cycle(&mut pool, old), (true, 0));
         assert_eq!((pool.bytes, pool.count), (3 * old + new, 4));
-        // A buffer that is larger than the limit, or whose size was never requested, is not put into the pool. No other buffer is removed to
-        // make room for it.
+        // A buffer that is larger than the limit, or whose size was never requested, is not put into the pool. No other buffer is removed
+        // to make room for it.
         assert_eq!(cycle(&mut pool, 2 * limit), (false, 2 * limit));
         assert_eq!(pool.put(0, 4 * new, 4 * new, limit).len(), 1);
         assert_eq!((pool.bytes, pool.count), (3 * old + new, 4));
@@ -234,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_smaller_limit_removes_all_buffers_and_an_equal_one_none() {
-        let pool = Shared {
+        let pool = SharedPool {
             buffers: Mutex::new(Buffers::new()),
             limit: AtomicUsize::new(300),
             reused: AtomicU64::new(0),
@@ -260,12 +261,12 @@ mod tests {
 
     #[test]
     fn classes_waste_at_most_a_fifth_and_hold_whole_elements() {
-        for bytes in (MIN_POOLED..100_000).step_by(7).chain([1 << 26, (1 << 26) + 1, (1 << 40) + 12_345]) {
-            let class = class(bytes);
+        for bytes in (MIN_POOLED_BYTES..100_000).step_by(7).chain([1 << 26, (1 << 26) + 1, (1 << 40) + 12_345]) {
+            let class = class_bytes(bytes);
             assert!(class >= bytes && class.is_multiple_of(64), "{bytes}");
             assert!(class - bytes <= bytes / 4, "{bytes} -> {class}");
         }
-        assert_eq!([4096, 4097, 5121, 6145, 7169].map(class), [4096, 5120, 6144, 7168, 8192]);
+        assert_eq!([4096, 4097, 5121, 6145, 7169].map(class_bytes), [4096, 5120, 6144, 7168, 8192]);
     }
 
     #[test]
@@ -293,8 +294,8 @@ mod tests {
     fn small_buffers_are_not_pooled() {
         // No other test of this program sets the capacity, so the pool stays on or off during this test.
         let is_on = pool_statistics().capacity > 0;
-        assert!(!serves::<u8>(MIN_POOLED - 1) && !serves::<f64>(MIN_POOLED / 8 - 1));
-        assert_eq!((serves::<u8>(MIN_POOLED), serves::<f64>(MIN_POOLED / 8)), (is_on, is_on));
-        assert_eq!(serves::<f64>(usize::MAX), is_on);
+        assert!(!handles_len::<u8>(MIN_POOLED_BYTES - 1) && !handles_len::<f64>(MIN_POOLED_BYTES / 8 - 1));
+        assert_eq!((handles_len::<u8>(MIN_POOLED_BYTES), handles_len::<f64>(MIN_POOLED_BYTES / 8)), (is_on, is_on));
+        assert_eq!(handles_len::<f64>(usize::MAX), is_on);
     }
 }

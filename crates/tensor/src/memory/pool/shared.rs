@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use super::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// Buffers of type `M` that no tensor uses at the moment, and counters of requests.
-pub(super) struct Shared<M> {
+pub(super) struct SharedPool<M> {
     pub(super) buffers: Mutex<Buffers<M>>,
     /// The maximum number of bytes in the pool.
     pub(super) limit: AtomicUsize,
@@ -29,16 +29,16 @@ pub(super) struct Buffers<M> {
 struct Class<M> {
     free: Vec<M>,
     /// The number of requests of any size (`Buffers::requests`) at the time of the last request of this size.
-    requested: u64,
+    last_request: u64,
 }
 
 impl<M> Default for Class<M> {
     fn default() -> Self {
-        Class { free: Vec::new(), requested: 0 }
+        Class { free: Vec::new(), last_request: 0 }
     }
 }
 
-impl<M> Shared<M> {
+impl<M> SharedPool<M> {
     /// Removes a buffer of `bytes` bytes from the pool and returns it, if there is one.
     pub(super) fn take(&self, kind: u8, bytes: usize) -> Option<M> {
         let memory = self.lock().take(kind, bytes)?;
@@ -85,7 +85,7 @@ impl<M> Buffers<M> {
     pub(super) fn take(&mut self, kind: u8, bytes: usize) -> Option<M> {
         self.requests += 1;
         let class = self.classes.entry((kind, bytes)).or_default();
-        class.requested = self.requests;
+        class.last_request = self.requests;
         let memory = class.free.pop()?;
         self.bytes -= bytes;
         self.count -= 1;
@@ -113,9 +113,9 @@ impl<M> Buffers<M> {
     /// Removes a buffer of the size that was requested longest ago. `key` is the kind and size of the buffer that returns to the pool.
     /// Returns `None` if no size in the pool was requested before the size of `key`.
     fn remove_older(&mut self, key: (u8, usize)) -> Option<M> {
-        let newest = self.classes.get(&key).map_or(0, |class| class.requested);
-        let older = self.classes.iter_mut().filter(|(_, class)| class.requested < newest && !class.free.is_empty());
-        let (&(_, bytes), class) = older.min_by_key(|(_, class)| class.requested)?;
+        let newest = self.classes.get(&key).map_or(0, |class| class.last_request);
+        let older = self.classes.iter_mut().filter(|(_, class)| class.last_request < newest && !class.free.is_empty());
+        let (&(_, bytes), class) = older.min_by_key(|(_, class)| class.last_request)?;
         let old = class.free.pop()?;
         self.bytes -= bytes;
         self.count -= 1;

@@ -13,113 +13,112 @@ use std::time::{Duration, Instant};
 /// The largest balance of the account, and its balance at the start, in nanoseconds. A higher limit tolerates more successive suspensions,
 /// of about 4 ms each (Linux, 250 Hz). With a lower limit, a single suspension by an interrupt or another virtual machine sends a helper to
 /// rest.
-const LIMIT: i64 = 5_000_000;
+const MAX_BALANCE: i64 = 5_000_000;
 
 /// The balance of the account at the start of a rest and after a trial, in nanoseconds. The value is so low that the next suspension sends
 /// a helper to rest again.
-const AFTER_TRIAL: i64 = 1_000_000;
+const BALANCE_AFTER_TRIAL: i64 = 1_000_000;
 
 /// The duration of the first rest, in which operations do not use the helper. A longer rest costs more after a short disturbance. A shorter
 /// rest makes the trials at the start of a busy period more frequent.
 const SHORTEST_REST: Duration = Duration::from_millis(20);
 
 /// The duration of the longest rest, in which operations do not use the helper. A longer rest makes trials cheaper on a machine that is
-/// always busy: a trial takes up to [`TRIAL`](super::helpers::TRIAL). With a shorter rest, helpers return earlier when the machine is idle
-/// again.
+/// always busy: a trial takes up to [`TRIAL_TIME`](super::helpers::TRIAL_TIME). With a shorter rest, helpers return earlier when the
+/// machine is idle again.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// The times and the numbers of tasks of one operation, from which the account computes what helpers saved and cost.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spent {
+pub(super) struct OperationTimes {
     /// The time in which the caller ran tasks.
-    pub(super) own: Duration,
+    pub(super) own_time: Duration,
     /// The number of tasks that the caller ran.
     pub(super) own_tasks: usize,
     /// The number of tasks that helpers ran.
     pub(super) helped_tasks: usize,
     /// The time that the caller waited for helpers to finish.
-    pub(super) waited: Duration,
+    pub(super) wait_time: Duration,
     /// The time that idle helpers were suspended.
-    pub(super) suspended: Duration,
+    pub(super) suspended_time: Duration,
 }
 
 /// The number of helpers that an operation may use, and whether the other helpers begin a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Allowance {
+pub(super) struct HelperAllowance {
     /// The number of helpers that may work.
     pub(super) helpers: usize,
     /// True if the other helpers now begin a trial, which tests whether each of them has a processor for itself.
-    pub(super) trial: bool,
+    pub(super) begins_trial: bool,
 }
 
 /// The account of the time that all helpers together save and cost.
 #[derive(Debug)]
 pub(super) struct Account {
-    /// The balance, in nanoseconds. It begins at [`LIMIT`], which it never exceeds. It grows by the time that helpers save, and falls by
-    /// the time that they cost. It is set to [`AFTER_TRIAL`] at the start of each rest, and at the end of each
-    /// trial.
+    /// The balance, in nanoseconds. It begins at [`MAX_BALANCE`], which it never exceeds. It grows by the time that helpers save, and falls
+    /// by the time that they cost. It is set to [`BALANCE_AFTER_TRIAL`] at the start of each rest, and at the end of each trial.
     balance: i64,
     /// The number of helpers that rest, which means that operations do not use them.
-    resting: usize,
+    resting_helpers: usize,
     /// The duration of the next rest.
-    rest: Duration,
+    next_rest: Duration,
     /// The time at which the current rest ends and a trial (see the top of this file) begins. It is `None` before the first rest, and from
     /// the start of a trial until the next rest.
-    until: Option<Instant>,
+    rest_end: Option<Instant>,
 }
 
 impl Account {
     pub(super) fn new() -> Self {
-        Account { balance: LIMIT, resting: 0, rest: SHORTEST_REST, until: None }
+        Account { balance: MAX_BALANCE, resting_helpers: 0, next_rest: SHORTEST_REST, rest_end: None }
     }
 
     /// Returns how many of `all` helpers may work at the time `now`, and whether the other helpers begin a trial.
-    pub(super) fn allowance(&mut self, all: usize, now: Instant) -> Allowance {
-        self.resting = self.resting.min(all);
-        let trial = self.resting > 0 && self.until.is_some_and(|until| now >= until);
-        if trial {
-            self.until = None;
+    pub(super) fn allowance(&mut self, all: usize, now: Instant) -> HelperAllowance {
+        self.resting_helpers = self.resting_helpers.min(all);
+        let begins_trial = self.resting_helpers > 0 && self.rest_end.is_some_and(|until| now >= until);
+        if begins_trial {
+            self.rest_end = None;
         }
-        Allowance { helpers: all - self.resting, trial }
+        HelperAllowance { helpers: all - self.resting_helpers, begins_trial }
     }
 
     /// Returns the number of helpers that rest, so that operations do not use them.
-    pub(super) fn resting(&self) -> usize {
-        self.resting
+    pub(super) fn resting_helpers(&self) -> usize {
+        self.resting_helpers
     }
 
     /// Records the time that an operation with `helpers` helpers took. The operation ended at `now`.
-    pub(super) fn enter(&mut self, helpers: usize, spent: Spent, now: Instant) {
-        let saved = match spent.own_tasks {
+    pub(super) fn record(&mut self, helpers: usize, times: OperationTimes, now: Instant) {
+        let saved = match times.own_tasks {
             0 => 0,
-            tasks => (nanoseconds(spent.own) / tasks as i64).saturating_mul(spent.helped_tasks as i64),
+            tasks => (nanoseconds(times.own_time) / tasks as i64).saturating_mul(times.helped_tasks as i64),
         };
-        let lost = nanoseconds(spent.waited) + nanoseconds(spent.suspended);
-        self.balance = self.balance.saturating_add(saved).saturating_sub(lost).min(LIMIT);
-        if self.balance == LIMIT && self.resting == 0 {
-            self.rest = SHORTEST_REST;
+        let lost = nanoseconds(times.wait_time) + nanoseconds(times.suspended_time);
+        self.balance = self.balance.saturating_add(saved).saturating_sub(lost).min(MAX_BALANCE);
+        if self.balance == MAX_BALANCE && self.resting_helpers == 0 {
+            self.next_rest = SHORTEST_REST;
         }
         if self.balance < 0 && helpers > 0 {
             // Only a quarter of the helpers begins to rest. If only one of many processors is busy, the other helpers can still help.
-            self.resting += helpers.div_ceil(4);
+            self.resting_helpers += helpers.div_ceil(4);
             self.begin_rest(now);
-            self.balance = AFTER_TRIAL;
+            self.balance = BALANCE_AFTER_TRIAL;
         }
     }
 
     /// Records the end of a trial at `now`. A trial measures whether helpers that rest on a busy machine would have a processor for
     /// themselves. `passed` is the number of helpers that passed the trial.
     pub(super) fn end_trial(&mut self, passed: usize, now: Instant) {
-        self.resting = self.resting.saturating_sub(passed);
-        self.balance = AFTER_TRIAL;
-        if self.resting > 0 {
+        self.resting_helpers = self.resting_helpers.saturating_sub(passed);
+        self.balance = BALANCE_AFTER_TRIAL;
+        if self.resting_helpers > 0 {
             self.begin_rest(now);
         }
     }
 
     fn begin_rest(&mut self, now: Instant) {
-        self.until = Some(now + self.rest);
-        self.rest = (self.rest * 2).min(LONGEST_REST);
+        self.rest_end = Some(now + self.next_rest);
+        self.next_rest = (self.next_rest * 2).min(LONGEST_REST);
     }
 }
 
@@ -135,16 +134,16 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// Returns the times of an operation in which the helpers and the caller ran the same number of tasks, and the caller then waited.
-    fn half_helped(own: Duration, waited: Duration) -> Spent {
-        Spent { own, own_tasks: 4, helped_tasks: 4, waited, suspended: Duration::ZERO }
+    fn half_helped(own_time: Duration, wait_time: Duration) -> OperationTimes {
+        OperationTimes { own_time, own_tasks: 4, helped_tasks: 4, wait_time, suspended_time: Duration::ZERO }
     }
 
     /// Records operations until the only helper begins to rest. Returns the time at the end and the number of operations.
-    fn until_rest(account: &mut Account, mut now: Instant, spent: Spent) -> (Instant, usize) {
+    fn until_rest(account: &mut Account, mut now: Instant, times: OperationTimes) -> (Instant, usize) {
         for number in 1..100 {
-            now += spent.own + spent.waited;
-            account.enter(1, spent, now);
-            if account.resting() > 0 {
+            now += times.own_time + times.wait_time;
+            account.record(1, times, now);
+            if account.resting_helpers() > 0 {
                 return (now, number);
             }
         }
@@ -155,10 +154,10 @@ mod tests {
     fn helpers_that_save_time_never_rest() {
         let (mut account, mut now) = (Account::new(), Instant::now());
         for number in 0..10_000 {
-            assert_eq!(account.allowance(3, now), Allowance { helpers: 3, trial: false });
+            assert_eq!(account.allowance(3, now), HelperAllowance { helpers: 3, begins_trial: false });
             // If the system suspends a helper for 4 ms in one of 1000 operations, the helper does not rest.
             let waited = if number % 1000 == 999 { 4 * MS } else { MS / 1000 };
-            account.enter(3, half_helped(MS / 50, waited), now);
+            account.record(3, half_helped(MS / 50, waited), now);
             now += MS / 50 + waited;
         }
     }
@@ -170,10 +169,14 @@ mod tests {
         assert_eq!(operations, 2);
         let mut rest = SHORTEST_REST;
         for _ in 0..10 {
-            assert_eq!(account.allowance(1, now + rest - MS), Allowance { helpers: 0, trial: false });
+            assert_eq!(account.allowance(1, now + rest - MS), HelperAllowance { helpers: 0, begins_trial: false });
             now += rest;
-            assert_eq!(account.allowance(1, now), Allowance { helpers: 0, trial: true });
-            assert_eq!(account.allowance(1, now + MS), Allowance { helpers: 0, trial: false }, "one trial at a time");
+            assert_eq!(account.allowance(1, now), HelperAllowance { helpers: 0, begins_trial: true });
+            assert_eq!(
+                account.allowance(1, now + MS),
+                HelperAllowance { helpers: 0, begins_trial: false },
+                "one trial at a time"
+            );
             account.end_trial(0, now);
             rest = (rest * 2).min(LONGEST_REST);
         }
@@ -185,38 +188,44 @@ mod tests {
         let (mut account, start) = (Account::new(), Instant::now());
         let (now, _) = until_rest(&mut account, start, half_helped(MS / 10, 4 * MS));
         account.end_trial(0, now);
-        assert!(account.allowance(1, now + LONGEST_REST).trial);
+        assert!(account.allowance(1, now + LONGEST_REST).begins_trial);
         account.end_trial(1, now);
         assert_eq!(account.allowance(1, now).helpers, 1);
-        assert!(account.until.is_none() && account.rest > 2 * SHORTEST_REST);
-        (0..10).for_each(|_| account.enter(1, half_helped(MS, Duration::ZERO), now));
-        assert_eq!(account.rest, SHORTEST_REST);
+        assert!(account.rest_end.is_none() && account.next_rest > 2 * SHORTEST_REST);
+        (0..10).for_each(|_| account.record(1, half_helped(MS, Duration::ZERO), now));
+        assert_eq!(account.next_rest, SHORTEST_REST);
     }
 
     #[test]
     fn suspensions_count_as_losses_and_a_balance_of_zero_is_no_debt() {
         let now = Instant::now();
-        let limit = Duration::from_nanos(LIMIT as u64);
-        let spent = Spent { own: MS, own_tasks: 1, helped_tasks: 0, waited: limit / 5, suspended: limit / 5 * 4 };
+        let limit = Duration::from_nanos(MAX_BALANCE as u64);
+        let times = OperationTimes {
+            own_time: MS,
+            own_tasks: 1,
+            helped_tasks: 0,
+            wait_time: limit / 5,
+            suspended_time: limit / 5 * 4,
+        };
         let mut account = Account::new();
-        account.enter(1, spent, now);
-        assert_eq!((account.balance, account.resting()), (0, 0));
+        account.record(1, times, now);
+        assert_eq!((account.balance, account.resting_helpers()), (0, 0));
         // An operation without helpers overdraws the account, but no helper begins to rest.
-        account.enter(0, spent, now);
-        assert!(account.balance < 0 && account.until.is_none());
-        account.enter(1, Spent { waited: Duration::ZERO, suspended: Duration::ZERO, ..spent }, now);
-        assert_eq!((account.balance, account.resting()), (AFTER_TRIAL, 1));
+        account.record(0, times, now);
+        assert!(account.balance < 0 && account.rest_end.is_none());
+        account.record(1, OperationTimes { wait_time: Duration::ZERO, suspended_time: Duration::ZERO, ..times }, now);
+        assert_eq!((account.balance, account.resting_helpers()), (BALANCE_AFTER_TRIAL, 1));
     }
 
     #[test]
     fn of_many_helpers_a_quarter_rests_at_a_time() {
         let (mut account, now) = (Account::new(), Instant::now());
-        let late = Spent { own_tasks: 0, ..half_helped(MS, 10 * MS) };
+        let late = OperationTimes { own_tasks: 0, ..half_helped(MS, 10 * MS) };
         let mut allowed = Vec::new();
         for _ in 0..4 {
             let helpers = account.allowance(15, now).helpers;
             allowed.push(helpers);
-            account.enter(helpers, late, now);
+            account.record(helpers, late, now);
         }
         assert_eq!(allowed, [15, 11, 8, 6]);
     }
@@ -228,12 +237,12 @@ mod tests {
         let (mut now, mut lost) = (start, Duration::ZERO);
         while now - start < 60 * 1000 * MS {
             let allowance = account.allowance(1, now);
-            if allowance.trial {
+            if allowance.begins_trial {
                 account.end_trial(1, now);
             } else if allowance.helpers == 1 {
-                let spent = half_helped(MS / 10, 4 * MS);
-                (now, lost) = (now + spent.own + spent.waited, lost + spent.waited);
-                account.enter(1, spent, now);
+                let times = half_helped(MS / 10, 4 * MS);
+                (now, lost) = (now + times.own_time + times.wait_time, lost + times.wait_time);
+                account.record(1, times, now);
             } else {
                 now += MS;
             }

@@ -11,21 +11,21 @@ use std::time::{Duration, Instant};
 /// The number of runs before the first trial, and between a trial that has changed the choice and the next trial.
 const FIRST_PERIOD: u32 = 16;
 
-/// The largest number of runs between two trials. A trial takes at most [`TRIAL`] runs, which is less than 1% of this number.
+/// The largest number of runs between two trials. A trial takes at most [`TRIAL_RUNS`] runs, which is less than 1% of this number.
 const LONGEST_PERIOD: u32 = 1024;
 
 /// The number of runs of a trial. The first run often takes longer, because the data is in the caches of other cores. So its time does not
 /// count.
-const TRIAL: u32 = 4;
+const TRIAL_RUNS: u32 = 4;
 
 /// A trial is compared with this number of runs before it.
-const COMPARED: u32 = 8;
+const COMPARED_RUNS: u32 = 8;
 
-/// A trial changes the choice if the shortest run of the trial takes less than this fraction of the shortest [compared](COMPARED) run.
-const FASTER: f64 = 0.95;
+/// A trial changes the choice if the shortest run of the trial takes less than this fraction of the shortest [compared](COMPARED_RUNS) run.
+const MAX_FASTER_RATIO: f64 = 0.95;
 
-/// A trial ends early if the first run of the trial takes more than this multiple of the shortest [compared](COMPARED) run.
-const HOPELESS: f64 = 1.5;
+/// A trial ends early if the first run of the trial takes more than this multiple of the shortest [compared](COMPARED_RUNS) run.
+const MIN_HOPELESS_RATIO: f64 = 1.5;
 
 /// Work that takes longer than this is not measured. It moves little data between cores in proportion to its time, and a trial would take
 /// long.
@@ -33,22 +33,26 @@ const LONGEST_RUN: Duration = Duration::from_millis(20);
 
 thread_local! {
     /// True while this thread runs all tasks of its operations alone.
-    static ALONE: Cell<bool> = const { Cell::new(false) };
+    static RUNS_ALONE: Cell<bool> = const { Cell::new(false) };
     /// The number of operations of this thread that had tasks for several threads.
-    static SHARED: Cell<u64> = const { Cell::new(0) };
+    static SHARED_OPERATIONS: Cell<u64> = const { Cell::new(0) };
     /// The number of operations of this thread in which helpers ran tasks.
-    static HELPED: Cell<u64> = const { Cell::new(0) };
+    static HELPED_OPERATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts an operation that has tasks for several threads. Returns true if the calling thread now runs such operations alone.
+/// Counts an operation of the calling thread that has tasks for several threads.
+pub(super) fn note_shared() {
+    SHARED_OPERATIONS.set(SHARED_OPERATIONS.get() + 1);
+}
+
+/// Returns true if the calling thread now runs all tasks of its operations alone.
 pub(super) fn runs_alone() -> bool {
-    SHARED.set(SHARED.get() + 1);
-    ALONE.get()
+    RUNS_ALONE.get()
 }
 
 /// Counts an operation of the calling thread in which helpers ran tasks.
 pub(super) fn note_helped() {
-    HELPED.set(HELPED.get() + 1);
+    HELPED_OPERATIONS.set(HELPED_OPERATIONS.get() + 1);
 }
 
 /// The choice between helpers and the calling thread alone, for work that repeats.
@@ -61,17 +65,17 @@ impl ThreadChoice {
     #[inline]
     pub(crate) fn run<R>(&self, work: impl FnOnce() -> R) -> R {
         let mut state = self.0.get();
-        let (shared, helped) = (SHARED.get(), HELPED.get());
+        let (shared, helped) = (SHARED_OPERATIONS.get(), HELPED_OPERATIONS.get());
         let start = state.is_shared.then(Instant::now);
         let result = {
-            let _reset = Alone(ALONE.replace(ALONE.get() || state.is_alone()));
+            let _reset = RestoreRunsAlone(RUNS_ALONE.replace(RUNS_ALONE.get() || state.is_alone()));
             work()
         };
-        let is_shared = SHARED.get() != shared;
+        let is_shared = SHARED_OPERATIONS.get() != shared;
         if is_shared || state.is_shared {
             match start.map(|start| start.elapsed()) {
-                Some(_) if is_shared && !state.is_alone() && HELPED.get() == helped => return result,
-                Some(time) if is_shared && time < LONGEST_RUN => state.enter(time),
+                Some(_) if is_shared && !state.is_alone() && HELPED_OPERATIONS.get() == helped => return result,
+                Some(time) if is_shared && time < LONGEST_RUN => state.record(time),
                 _ => state = State { is_shared, ..State::default() },
             }
             self.0.set(state);
@@ -80,12 +84,12 @@ impl ThreadChoice {
     }
 }
 
-/// A guard with the earlier value of [`ALONE`]. It restores this value when it is dropped at the end of a run, also after a panic.
-struct Alone(bool);
+/// A guard with the earlier value of [`RUNS_ALONE`]. It restores this value when it is dropped at the end of a run, also after a panic.
+struct RestoreRunsAlone(bool);
 
-impl Drop for Alone {
+impl Drop for RestoreRunsAlone {
     fn drop(&mut self) {
-        ALONE.set(self.0);
+        RUNS_ALONE.set(self.0);
     }
 }
 
@@ -99,7 +103,7 @@ struct State {
     /// True if the next run belongs to a trial.
     is_trial: bool,
     /// The number of runs until the trial begins, or until it ends.
-    left: u32,
+    runs_left: u32,
     /// The number of runs between the last trial and the next one.
     period: u32,
     /// The shortest time of the last runs before the trial, and the shortest time of the runs of the trial.
@@ -112,7 +116,7 @@ impl Default for State {
             is_shared: false,
             prefers_alone: false,
             is_trial: false,
-            left: FIRST_PERIOD,
+            runs_left: FIRST_PERIOD,
             period: FIRST_PERIOD,
             shortest: [Duration::MAX; 2],
         }
@@ -126,24 +130,24 @@ impl State {
     }
 
     /// Records that a run took the time `time`.
-    fn enter(&mut self, time: Duration) {
-        self.left -= 1;
+    fn record(&mut self, time: Duration) {
+        self.runs_left -= 1;
         let [settled, trial] = &mut self.shortest;
         if !self.is_trial {
-            if self.left < COMPARED {
+            if self.runs_left < COMPARED_RUNS {
                 *settled = time.min(*settled);
             }
-            if self.left == 0 {
-                (self.is_trial, self.left) = (true, TRIAL);
+            if self.runs_left == 0 {
+                (self.is_trial, self.runs_left) = (true, TRIAL_RUNS);
             }
-        } else if self.left == TRIAL - 1 {
-            if time > settled.mul_f64(HOPELESS) {
+        } else if self.runs_left == TRIAL_RUNS - 1 {
+            if time > settled.mul_f64(MIN_HOPELESS_RATIO) {
                 self.end_trial(false);
             }
         } else {
             *trial = time.min(*trial);
-            if self.left == 0 {
-                let is_faster = *trial < settled.mul_f64(FASTER);
+            if self.runs_left == 0 {
+                let is_faster = *trial < settled.mul_f64(MAX_FASTER_RATIO);
                 self.end_trial(is_faster);
             }
         }
@@ -153,7 +157,7 @@ impl State {
     fn end_trial(&mut self, is_faster: bool) {
         let period = if is_faster { FIRST_PERIOD } else { (self.period * 2).min(LONGEST_PERIOD) };
         let prefers_alone = self.prefers_alone != is_faster;
-        *self = State { is_shared: true, prefers_alone, left: period, period, ..State::default() };
+        *self = State { is_shared: true, prefers_alone, runs_left: period, period, ..State::default() };
     }
 }
 
@@ -163,13 +167,19 @@ mod tests {
 
     use super::*;
 
+    /// Counts an operation that has tasks for several threads. Returns true if this thread runs it alone.
+    fn run_shared_operation() -> bool {
+        note_shared();
+        runs_alone()
+    }
+
     /// Records the times of `runs` runs. A run with helpers takes `helped` microseconds, and a run without helpers `alone` microseconds.
     /// Returns the number of runs without helpers.
     fn enter(state: &mut State, runs: u32, helped: u64, alone: u64) -> u32 {
         let mut runs_alone = 0;
         for _ in 0..runs {
             runs_alone += u32::from(state.is_alone());
-            state.enter(Duration::from_micros(if state.is_alone() { alone } else { helped }));
+            state.record(Duration::from_micros(if state.is_alone() { alone } else { helped }));
         }
         runs_alone
     }
@@ -187,7 +197,7 @@ mod tests {
     #[test]
     fn work_leaves_helpers_that_cost_time_and_returns_when_they_save_time() {
         let mut state = State::default();
-        assert_eq!(enter(&mut state, FIRST_PERIOD + TRIAL, 100, 90), TRIAL);
+        assert_eq!(enter(&mut state, FIRST_PERIOD + TRIAL_RUNS, 100, 90), TRIAL_RUNS);
         assert!(state.prefers_alone && !state.is_trial);
         let runs_alone = enter(&mut state, 10_000, 100, 90);
         assert!(state.prefers_alone && runs_alone > 9900, "{runs_alone}");
@@ -209,13 +219,13 @@ mod tests {
             choice.run(|| ());
         }
         assert!(!choice.0.get().is_shared);
-        choice.run(runs_alone);
+        choice.run(run_shared_operation);
         assert!(choice.0.get().is_shared);
-        assert_eq!(choice.0.get().left, FIRST_PERIOD, "the first run is not measured");
-        choice.run(runs_alone);
-        assert_eq!(choice.0.get().left, FIRST_PERIOD, "no helper ran a task");
-        choice.run(|| (runs_alone(), note_helped()));
-        assert_eq!(choice.0.get().left, FIRST_PERIOD - 1);
+        assert_eq!(choice.0.get().runs_left, FIRST_PERIOD, "the first run is not measured");
+        choice.run(run_shared_operation);
+        assert_eq!(choice.0.get().runs_left, FIRST_PERIOD, "no helper ran a task");
+        choice.run(|| (run_shared_operation(), note_helped()));
+        assert_eq!(choice.0.get().runs_left, FIRST_PERIOD - 1);
         choice.run(|| ());
         assert!(!choice.0.get().is_shared);
     }
@@ -224,17 +234,17 @@ mod tests {
     fn a_run_alone_ends_with_the_work_also_after_a_panic() {
         let state = State { prefers_alone: true, ..State::default() };
         let choice = ThreadChoice(Cell::new(state));
-        assert!(choice.run(runs_alone));
-        assert!(!runs_alone());
+        assert!(choice.run(run_shared_operation));
+        assert!(!run_shared_operation());
         let choice = ThreadChoice(Cell::new(state));
         let panicked = catch_unwind(AssertUnwindSafe(|| choice.run(|| -> () { panic!("in the work") })));
-        assert!(panicked.is_err() && !runs_alone());
+        assert!(panicked.is_err() && !run_shared_operation());
     }
 
     #[test]
     fn nested_work_stays_alone() {
         let outer = ThreadChoice(Cell::new(State { prefers_alone: true, ..State::default() }));
         let inner = ThreadChoice::default();
-        assert!(outer.run(|| inner.run(runs_alone)));
+        assert!(outer.run(|| inner.run(run_shared_operation)));
     }
 }

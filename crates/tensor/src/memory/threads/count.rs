@@ -6,7 +6,7 @@ use std::thread;
 
 use smallvec::SmallVec;
 
-use crate::memory::threads::team::range;
+use crate::memory::threads::team::range_of_thread;
 
 /// The maximum number of threads. WebAssembly without shared memory has a single thread and no clock, so no helper may start.
 pub(super) const MAX_THREADS: usize = if cfg!(target_family = "wasm") { 1 } else { 256 };
@@ -35,19 +35,19 @@ pub fn set_num_threads(threads: usize) {
 
 /// Splits `0 .. count` into nearly equal ranges: at most one for each thread. A range is shorter than `least` only if it is the only one.
 /// Returns the starts of the ranges.
-pub(crate) fn even_starts(count: usize, least: usize) -> SmallVec<[usize; 16]> {
-    starts(count, most_parts(count, least))
+pub(crate) fn even_range_starts(count: usize, least: usize) -> SmallVec<[usize; 16]> {
+    range_starts(count, max_part_count(count, least))
 }
 
 /// Returns the number of parts of `count` units: at most one for each thread, and each with at least `least` units. Returns 1 if there are
 /// fewer than `least` units.
-pub(crate) fn most_parts(count: usize, least: usize) -> usize {
+pub(crate) fn max_part_count(count: usize, least: usize) -> usize {
     num_threads().min(count / least.max(1)).max(1)
 }
 
 /// Splits `0 .. count` into `parts` nearly equal ranges. Returns the starts of the ranges.
-pub(crate) fn starts(count: usize, parts: usize) -> SmallVec<[usize; 16]> {
-    (0..parts).map(|part| range(part, parts, count).start).collect()
+pub(crate) fn range_starts(count: usize, parts: usize) -> SmallVec<[usize; 16]> {
+    (0..parts).map(|part| range_of_thread(part, parts, count).start).collect()
 }
 
 #[cfg(test)]
@@ -57,9 +57,9 @@ mod tests {
 
     #[test]
     fn even_starts_leave_no_short_range() {
-        assert_eq!(even_starts(10, 100)[..], [0]);
-        assert_eq!(even_starts(0, 1)[..], [0]);
-        let starts = even_starts(1000, 300);
+        assert_eq!(even_range_starts(10, 100)[..], [0]);
+        assert_eq!(even_range_starts(0, 1)[..], [0]);
+        let starts = even_range_starts(1000, 300);
         assert!(starts.len() <= 3 && starts.windows(2).all(|pair| pair[1] - pair[0] >= 300), "{starts:?}");
     }
 

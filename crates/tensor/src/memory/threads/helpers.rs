@@ -1,8 +1,8 @@
 //! The helper threads: how they start, how they wait for tasks, and how they detect a busy machine.
 //!
 //! A helper without tasks spins for a while, because a sleeping thread takes 10 to 100 µs to wake up, often longer than an operation. While
-//! the helper spins, it yields its processor every few microseconds, which costs little on an idle machine. If the system gives the processor
-//! back late, the helper shares it with another thread. The helper then sleeps at once and reports the lost time.
+//! the helper spins, it yields its processor every few microseconds, which costs little on an idle machine. If the system gives the
+//! processor back late, the helper shares it with another thread. The helper then sleeps at once and reports the lost time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -11,47 +11,47 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 use std::{cell::Cell, io};
 
-use crate::memory::threads::account::{Account, Spent};
+use crate::memory::threads::account::{Account, OperationTimes};
 use crate::memory::threads::choice::note_helped;
 use crate::memory::threads::count::MAX_THREADS;
 use crate::memory::threads::team::{Caller, Idle, Tasks, Wait};
 
 /// The time for which a helper spins before it sleeps. A longer time keeps the helper ready through the serial parts of a training step. A
 /// shorter time saves energy.
-const AWAKE: Duration = Duration::from_micros(200);
+const SPIN_TIME: Duration = Duration::from_micros(200);
 
 /// The duration of a trial (a test whether a helper has a processor for itself). It is more than two timer ticks of 4 ms (Linux, 250 Hz).
 /// At a timer tick the system switches between threads.
-pub(super) const TRIAL: Duration = Duration::from_millis(10);
+pub(super) const TRIAL_TIME: Duration = Duration::from_millis(10);
 
 /// The shortest pause of a spinning thread that counts as a suspension. Interrupts cause shorter pauses, other threads cause longer ones.
-const SUSPENSION: Duration = Duration::from_micros(100);
+const MIN_SUSPENSION: Duration = Duration::from_micros(100);
 
 /// The number of times that a helper tests whether it has tasks before it reads the clock and yields. These tests take 4 µs on AMD Zen 4,
 /// and 12 µs on Intel Skylake. During the call that yields, the helper does not see new tasks, so shorter intervals delay operations.
-const SPINS: u32 = 256;
+const SPINS_PER_CLOCK_READ: u32 = 256;
 
 /// The number of times that the caller (the thread that runs an operation) tests whether helpers have finished before it reads the clock.
 /// These tests take 1 µs on AMD Zen 4.
-const SHORT_WAIT: u32 = 64;
+const CALLER_SPINS_BEFORE_CLOCK_READ: u32 = 64;
 
 /// The number of tests before a thread takes tasks from a range that belongs to another thread. Each test asks whether the owner has
 /// finished the range. All tests together take 5 µs on AMD Zen 4.
-const PATIENCE: u32 = 256;
+const SPINS_BEFORE_STEAL: u32 = 256;
 
 /// The number of times that the caller (the thread that runs an operation) tests whether helpers have finished before it yields its
 /// processor. These tests take 40 µs on AMD Zen 4.
-const CALLER_SPINS: u32 = 2000;
+const CALLER_SPINS_BEFORE_YIELD: u32 = 2000;
 
 thread_local! {
     /// True on helper threads, and on a calling thread while it runs tasks of the thread pool. An operation within such a task runs only on
     /// the task's thread.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    static IS_INSIDE_TASK: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Returns true if the calling thread runs a task of the thread pool.
-pub(super) fn inside_task() -> bool {
-    INSIDE.get()
+pub(super) fn is_inside_task() -> bool {
+    IS_INSIDE_TASK.get()
 }
 
 /// The states of a helper's trial (a test whether it has a processor for itself). The last value is not a state, but the order to end the
@@ -60,10 +60,10 @@ const NO_TRIAL: u8 = 0;
 const REQUESTED: u8 = 1;
 const PASSED: u8 = 2;
 const FAILED: u8 = 3;
-const LEAVE: u8 = 4;
+const EXIT: u8 = 4;
 
 /// The data that a helper reports to the caller.
-struct Report {
+struct HelperReport {
     /// The nanoseconds for which the system suspended the helper while it spun without a task. Time in which the helper sleeps does not
     /// count.
     suspended: AtomicU64,
@@ -74,7 +74,7 @@ struct Report {
 /// The caller's handle of a helper thread.
 struct Helper {
     thread: Thread,
-    report: Arc<Report>,
+    report: Arc<HelperReport>,
 }
 
 /// A function that starts a thread with a name. It is a parameter of [`ThreadPool::new`], so that a test can refuse to start threads.
@@ -87,18 +87,18 @@ pub(super) struct ThreadPool {
     account: Account,
     spawn: Spawn,
     /// True after the system has refused to start a thread. The pool then starts no more threads.
-    refused: bool,
+    has_refused: bool,
 }
 
 impl ThreadPool {
     /// Returns a pool that starts its helpers when an operation first asks for them.
     pub(super) fn new(spawn: Spawn) -> Self {
         ThreadPool {
-            caller: Caller::new(MAX_THREADS, PATIENCE),
+            caller: Caller::new(MAX_THREADS, SPINS_BEFORE_STEAL),
             helpers: Vec::new(),
             account: Account::new(),
             spawn,
-            refused: false,
+            has_refused: false,
         }
     }
 
@@ -109,19 +109,19 @@ impl ThreadPool {
 
     /// Starts helpers until there are `wanted` helpers, or the system refuses.
     fn start_helpers(&mut self, wanted: usize) {
-        while self.helpers.len() < wanted && !self.refused {
-            let report = Arc::new(Report { suspended: AtomicU64::new(0), trial: AtomicU8::new(NO_TRIAL) });
+        while self.helpers.len() < wanted && !self.has_refused {
+            let report = Arc::new(HelperReport { suspended: AtomicU64::new(0), trial: AtomicU8::new(NO_TRIAL) });
             let (team, seat) = (Arc::clone(self.caller.team()), self.helpers.len() + 1);
             let mut wait = SpinThenSleep::new(Arc::clone(&report));
             let run = move || {
-                INSIDE.set(true);
+                IS_INSIDE_TASK.set(true);
                 team.serve(seat, &mut wait);
             };
             match (self.spawn)(format!("wengert-{seat}"), Box::new(run)) {
                 Ok(thread) => self.helpers.push(Helper { thread, report }),
                 Err(error) => {
                     log::warn!("no thread could be started ({error}); going on with {}", self.helpers.len() + 1);
-                    self.refused = true;
+                    self.has_refused = true;
                 }
             }
         }
@@ -132,32 +132,32 @@ impl ThreadPool {
         let helpers = helpers.min(MAX_THREADS - 1);
         self.start_helpers(helpers);
         let start = Instant::now();
-        let helpers = helpers.min(self.allowed(start));
-        let mut waiting = Waiting::default();
-        INSIDE.set(true);
+        let helpers = helpers.min(self.update_allowance(start));
+        let mut waiting = CallerWait::default();
+        IS_INSIDE_TASK.set(true);
         let own_tasks = catch_unwind(AssertUnwindSafe(|| {
-            self.caller.run(helpers, tasks, |seat| self.helpers[seat - 1].thread.unpark(), || waiting.turn())
+            self.caller.run(helpers, tasks, |seat| self.helpers[seat - 1].thread.unpark(), || waiting.spin_once())
         }));
-        INSIDE.set(false);
+        IS_INSIDE_TASK.set(false);
         match own_tasks {
             Ok(own_tasks) if helpers > 0 => {
                 if own_tasks < tasks.count {
                     note_helped();
                 }
-                self.record_times(helpers, tasks.count, own_tasks, start, waiting.since);
+                self.record_times(helpers, tasks.count, own_tasks, start, waiting.start);
             }
             Ok(_) => {}
             Err(payload) => resume_unwind(payload),
         }
     }
 
-    /// Returns the number of helpers that the next operation may use. Also begins and ends trials of the other helpers. A trial tests whether
-    /// a helper has a processor for itself.
-    fn allowed(&mut self, now: Instant) -> usize {
+    /// Returns the number of helpers that the next operation may use. Also begins and ends trials of the other helpers. A trial tests
+    /// whether a helper has a processor for itself.
+    fn update_allowance(&mut self, now: Instant) -> usize {
         let all = self.helpers.len();
         let allowance = self.account.allowance(all, now);
         let resting = &self.helpers[allowance.helpers..];
-        if allowance.trial {
+        if allowance.begins_trial {
             for helper in resting {
                 helper.report.trial.store(REQUESTED, Ordering::Relaxed);
                 helper.thread.unpark();
@@ -167,7 +167,7 @@ impl ThreadPool {
             if !states.contains(&REQUESTED) {
                 resting.iter().for_each(|helper| helper.report.trial.store(NO_TRIAL, Ordering::Relaxed));
                 self.account.end_trial(states.iter().filter(|&&state| state == PASSED).count(), now);
-                return all - self.account.resting();
+                return all - self.account.resting_helpers();
             }
         }
         allowance.helpers
@@ -180,24 +180,24 @@ impl ThreadPool {
         count: usize,
         own_tasks: usize,
         start: Instant,
-        waited_since: Option<Instant>,
+        wait_start: Option<Instant>,
     ) {
         let end = Instant::now();
-        let own_end = waited_since.unwrap_or(end);
+        let work_end = wait_start.unwrap_or(end);
         let mut suspended = 0;
         for helper in &self.helpers[..helpers] {
             if helper.report.suspended.load(Ordering::Relaxed) > 0 {
                 suspended += helper.report.suspended.swap(0, Ordering::Relaxed);
             }
         }
-        let spent = Spent {
-            own: own_end - start,
+        let times = OperationTimes {
+            own_time: work_end - start,
             own_tasks,
             helped_tasks: count - own_tasks,
-            waited: end - own_end,
-            suspended: Duration::from_nanos(suspended),
+            wait_time: end - work_end,
+            suspended_time: Duration::from_nanos(suspended),
         };
-        self.account.enter(helpers, spent, end);
+        self.account.record(helpers, times, end);
     }
 }
 
@@ -205,7 +205,7 @@ impl Drop for ThreadPool {
     /// Tells the helper threads to end. This happens only in tests: the thread pool of a process is never dropped.
     fn drop(&mut self) {
         for helper in &self.helpers {
-            helper.report.trial.store(LEAVE, Ordering::Relaxed);
+            helper.report.trial.store(EXIT, Ordering::Relaxed);
             helper.thread.unpark();
         }
     }
@@ -213,54 +213,54 @@ impl Drop for ThreadPool {
 
 /// The state of a caller that waits until helpers have finished their claimed tasks.
 #[derive(Default)]
-struct Waiting {
-    turns: u32,
-    /// The time after the first [`SHORT_WAIT`] turns of this wait. It is `None` before.
-    since: Option<Instant>,
+struct CallerWait {
+    spins: u32,
+    /// The time after the first [`CALLER_SPINS_BEFORE_CLOCK_READ`] turns of this wait. It is `None` before.
+    start: Option<Instant>,
 }
 
-impl Waiting {
-    /// Spins once. From turn [`CALLER_SPINS`] on, yields the processor instead, because a suspended helper may need it.
-    fn turn(&mut self) {
-        self.turns = self.turns.saturating_add(1);
-        if self.turns == SHORT_WAIT {
-            self.since = Some(Instant::now());
+impl CallerWait {
+    /// Spins once. From turn [`CALLER_SPINS_BEFORE_YIELD`] on, yields the processor instead, because a suspended helper may need it.
+    fn spin_once(&mut self) {
+        self.spins = self.spins.saturating_add(1);
+        if self.spins == CALLER_SPINS_BEFORE_CLOCK_READ {
+            self.start = Some(Instant::now());
         }
-        if self.turns < CALLER_SPINS { std::hint::spin_loop() } else { thread::yield_now() }
+        if self.spins < CALLER_SPINS_BEFORE_YIELD { std::hint::spin_loop() } else { thread::yield_now() }
     }
 }
 
 /// The state of a helper that waits for tasks: it first spins, and after a while sleeps.
 struct SpinThenSleep {
-    report: Arc<Report>,
-    turns: u32,
+    report: Arc<HelperReport>,
+    spins: u32,
     /// The time when this wait began.
-    since: Instant,
+    start: Instant,
     /// The time when this thread last read the clock in this wait.
-    last: Instant,
+    last_clock_read: Instant,
 }
 
 impl SpinThenSleep {
-    fn new(report: Arc<Report>) -> Self {
+    fn new(report: Arc<HelperReport>) -> Self {
         let now = Instant::now();
-        SpinThenSleep { report, turns: 0, since: now, last: now }
+        SpinThenSleep { report, spins: 0, start: now, last_clock_read: now }
     }
 
     /// Yields the processor once and returns how long this thread was suspended since it last read the clock. A pause shorter than
-    /// [`SUSPENSION`] counts as 0.
+    /// [`MIN_SUSPENSION`] counts as 0.
     fn pause(&mut self) -> Duration {
         thread::yield_now();
         let now = Instant::now();
-        let gap = now - std::mem::replace(&mut self.last, now);
-        if gap < SUSPENSION { Duration::ZERO } else { gap }
+        let gap = now - std::mem::replace(&mut self.last_clock_read, now);
+        if gap < MIN_SUSPENSION { Duration::ZERO } else { gap }
     }
 
     /// Spins for the duration of a trial, or until the trial fails. Reports whether this thread had a processor for itself: see [`passes`].
-    fn trial(&mut self) {
+    fn run_trial(&mut self) {
         self.restart();
         let mut suspended = Duration::ZERO;
-        while self.last - self.since < TRIAL && passes(suspended) {
-            (0..SPINS).for_each(|_| std::hint::spin_loop());
+        while self.last_clock_read - self.start < TRIAL_TIME && passes(suspended) {
+            (0..SPINS_PER_CLOCK_READ).for_each(|_| std::hint::spin_loop());
             suspended += self.pause();
         }
         let result = if passes(suspended) { PASSED } else { FAILED };
@@ -269,24 +269,24 @@ impl SpinThenSleep {
     }
 }
 
-/// Returns true if a thread that was suspended for the time `suspended` during a trial counts as a thread with a processor for itself.
-fn passes(suspended: Duration) -> bool {
-    suspended < TRIAL / 4
+/// Returns true if a thread that was suspended for `suspended_time` during a trial counts as a thread with a processor for itself.
+fn passes(suspended_time: Duration) -> bool {
+    suspended_time < TRIAL_TIME / 4
 }
 
 impl Wait for SpinThenSleep {
     fn next(&mut self) -> Idle {
-        self.turns = self.turns.wrapping_add(1);
-        if !self.turns.is_multiple_of(SPINS) {
+        self.spins = self.spins.wrapping_add(1);
+        if !self.spins.is_multiple_of(SPINS_PER_CLOCK_READ) {
             std::hint::spin_loop();
             return Idle::Spin;
         }
         match self.report.trial.load(Ordering::Relaxed) {
             REQUESTED => {
-                self.trial();
+                self.run_trial();
                 return Idle::Sleep;
             }
-            LEAVE => return Idle::Leave,
+            EXIT => return Idle::Leave,
             _ => {}
         }
         let suspended = self.pause();
@@ -294,12 +294,12 @@ impl Wait for SpinThenSleep {
             self.report.suspended.fetch_add(suspended.as_nanos() as u64, Ordering::Relaxed);
             return Idle::Sleep;
         }
-        if self.last - self.since > AWAKE { Idle::Sleep } else { Idle::Spin }
+        if self.last_clock_read - self.start > SPIN_TIME { Idle::Sleep } else { Idle::Spin }
     }
 
     fn restart(&mut self) {
-        self.last = Instant::now();
-        self.since = self.last;
+        self.last_clock_read = Instant::now();
+        self.start = self.last_clock_read;
     }
 }
 
@@ -327,7 +327,7 @@ mod tests {
                 check(&mut pool, round % 4, count);
             }
             if round % 50 == 0 {
-                thread::sleep(2 * AWAKE);
+                thread::sleep(2 * SPIN_TIME);
             }
         }
     }
@@ -338,7 +338,7 @@ mod tests {
         for count in [1, 2, 3, 100] {
             check(&mut pool, 3, count);
         }
-        assert!(pool.helpers.is_empty() && pool.refused);
+        assert!(pool.helpers.is_empty() && pool.has_refused);
     }
 
     #[test]
@@ -353,24 +353,24 @@ mod tests {
     fn a_passed_trial_lets_a_helper_work_again() {
         let mut pool = ThreadPool::new(ThreadPool::spawn_thread);
         check(&mut pool, 1, 2);
-        let late = Spent {
-            own: Duration::ZERO,
+        let late = OperationTimes {
+            own_time: Duration::ZERO,
             own_tasks: 1,
             helped_tasks: 1,
-            waited: Duration::from_secs(1),
-            suspended: Duration::ZERO,
+            wait_time: Duration::from_secs(1),
+            suspended_time: Duration::ZERO,
         };
-        pool.account.enter(1, late, Instant::now());
-        assert_eq!(pool.allowed(Instant::now()), 0);
+        pool.account.record(1, late, Instant::now());
+        assert_eq!(pool.update_allowance(Instant::now()), 0);
         // Begins the helper's trial (a test whether it has a processor for itself). The helper reports a result on a busy machine too.
         let later = Instant::now() + Duration::from_secs(5);
-        assert_eq!(pool.allowed(later), 0);
+        assert_eq!(pool.update_allowance(later), 0);
         let report = Arc::clone(&pool.helpers[0].report);
         while report.trial.load(Ordering::Relaxed) == REQUESTED {
             thread::yield_now();
         }
         let expected = usize::from(report.trial.load(Ordering::Relaxed) == PASSED);
-        assert_eq!(pool.allowed(later), expected);
+        assert_eq!(pool.update_allowance(later), expected);
         check(&mut pool, 1, 100);
     }
 
@@ -394,14 +394,14 @@ mod tests {
 
     #[test]
     fn a_long_wait_reads_the_clock_once() {
-        let mut waiting = Waiting::default();
-        (1..SHORT_WAIT).for_each(|_| waiting.turn());
-        assert!(waiting.since.is_none());
-        waiting.turn();
-        let since = waiting.since;
+        let mut waiting = CallerWait::default();
+        (1..CALLER_SPINS_BEFORE_CLOCK_READ).for_each(|_| waiting.spin_once());
+        assert!(waiting.start.is_none());
+        waiting.spin_once();
+        let since = waiting.start;
         assert!(since.is_some());
-        (0..CALLER_SPINS).for_each(|_| waiting.turn());
-        assert_eq!(waiting.since, since);
+        (0..CALLER_SPINS_BEFORE_YIELD).for_each(|_| waiting.spin_once());
+        assert_eq!(waiting.start, since);
     }
 
     /// Returns a pool with one helper that has not started.
@@ -418,16 +418,16 @@ mod tests {
         let mut pool = pool_with_an_absent_helper();
         let start = Instant::now().checked_sub(28 * MS).expect("the clock is old");
         pool.record_times(1, 4, 2, start, Some(start + 8 * MS));
-        assert_eq!(pool.account.resting(), 1);
+        assert_eq!(pool.account.resting_helpers(), 1);
         // The helper saved more time than the caller waited.
         let mut pool = pool_with_an_absent_helper();
         pool.record_times(1, 4, 2, start, Some(Instant::now()));
-        assert_eq!(pool.account.resting(), 0);
+        assert_eq!(pool.account.resting_helpers(), 0);
         // The helper saved almost no time, and the system suspended it for a second.
         let mut pool = pool_with_an_absent_helper();
         pool.helpers[0].report.suspended.store(1_000_000_000, Ordering::Relaxed);
         pool.record_times(1, 4, 2, Instant::now(), None);
-        assert_eq!(pool.account.resting(), 1);
+        assert_eq!(pool.account.resting_helpers(), 1);
         assert_eq!(pool.helpers[0].report.suspended.load(Ordering::Relaxed), 0);
     }
 
@@ -447,7 +447,7 @@ mod tests {
             }
         };
         pool.run(1, Tasks { count: 2, descending: false, task: &task });
-        assert_eq!((helped.into_inner(), pool.account.resting()), (1, 1));
+        assert_eq!((helped.into_inner(), pool.account.resting_helpers()), (1, 1));
     }
 
     #[test]
@@ -457,11 +457,11 @@ mod tests {
             let start = Instant::now().checked_sub(Duration::from_secs(1)).expect("the clock is old");
             pool.record_times(1, 2, 1, start, Some(start));
             let later = Instant::now() + Duration::from_secs(5);
-            assert_eq!((pool.account.resting(), pool.allowed(later)), (1, 0));
+            assert_eq!((pool.account.resting_helpers(), pool.update_allowance(later)), (1, 0));
             let report = Arc::clone(&pool.helpers[0].report);
             assert_eq!(report.trial.load(Ordering::Relaxed), REQUESTED);
             report.trial.store(state, Ordering::Relaxed);
-            assert_eq!(pool.allowed(later), expected);
+            assert_eq!(pool.update_allowance(later), expected);
             let left = if state == REQUESTED { REQUESTED } else { NO_TRIAL };
             assert_eq!(report.trial.load(Ordering::Relaxed), left);
         }
@@ -469,13 +469,13 @@ mod tests {
 
     #[test]
     fn long_pauses_are_suspensions_and_a_passed_trial_is_long() {
-        let report = Arc::new(Report { suspended: AtomicU64::new(0), trial: AtomicU8::new(REQUESTED) });
+        let report = Arc::new(HelperReport { suspended: AtomicU64::new(0), trial: AtomicU8::new(REQUESTED) });
         let mut wait = SpinThenSleep::new(Arc::clone(&report));
-        wait.last = wait.last.checked_sub(Duration::from_secs(1)).expect("the clock is old");
+        wait.last_clock_read = wait.last_clock_read.checked_sub(Duration::from_secs(1)).expect("the clock is old");
         assert!(wait.pause() >= Duration::from_secs(1));
         assert!((0..10_000).any(|_| wait.pause().is_zero()));
-        wait.trial();
-        let long = wait.last - wait.since >= TRIAL;
+        wait.run_trial();
+        let long = wait.last_clock_read - wait.start >= TRIAL_TIME;
         assert!(report.trial.load(Ordering::Relaxed) == FAILED || long);
     }
 
@@ -487,18 +487,20 @@ mod tests {
 
     #[test]
     fn a_helper_spins_before_it_reads_the_clock_and_sleeps_after_a_long_wait() {
-        let report = Arc::new(Report { suspended: AtomicU64::new(0), trial: AtomicU8::new(NO_TRIAL) });
+        let report = Arc::new(HelperReport { suspended: AtomicU64::new(0), trial: AtomicU8::new(NO_TRIAL) });
         let mut wait = SpinThenSleep::new(Arc::clone(&report));
-        let start = wait.last;
-        assert!((1..SPINS).all(|_| matches!(wait.next(), Idle::Spin)) && wait.last == start);
+        let start = wait.last_clock_read;
+        assert!((1..SPINS_PER_CLOCK_READ).all(|_| matches!(wait.next(), Idle::Spin)) && wait.last_clock_read == start);
         // The helper goes on spinning, unless the system suspended it.
         let goes_on = matches!(wait.next(), Idle::Spin);
-        assert!(wait.last > start);
-        assert!(goes_on || report.suspended.load(Ordering::Relaxed) > 0 || wait.last - wait.since > AWAKE);
-        wait.since = start.checked_sub(Duration::from_secs(1)).expect("the clock is old");
-        assert!((0..SPINS).any(|_| matches!(wait.next(), Idle::Sleep)));
-        wait.last = wait.since;
+        assert!(wait.last_clock_read > start);
+        assert!(
+            goes_on || report.suspended.load(Ordering::Relaxed) > 0 || wait.last_clock_read - wait.start > SPIN_TIME
+        );
+        wait.start = start.checked_sub(Duration::from_secs(1)).expect("the clock is old");
+        assert!((0..SPINS_PER_CLOCK_READ).any(|_| matches!(wait.next(), Idle::Sleep)));
+        wait.last_clock_read = wait.start;
         wait.restart();
-        assert!(wait.since == wait.last && wait.last > start);
+        assert!(wait.start == wait.last_clock_read && wait.last_clock_read > start);
     }
 }

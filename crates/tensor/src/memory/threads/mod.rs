@@ -32,16 +32,16 @@ use std::cell::Cell;
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
 pub(crate) use choice::ThreadChoice;
-pub(crate) use count::{even_starts, most_parts, starts};
+pub(crate) use count::{even_range_starts, max_part_count, range_starts};
 pub use count::{num_threads, set_num_threads};
 
-use crate::memory::threads::choice::runs_alone;
-use crate::memory::threads::helpers::{ThreadPool, inside_task};
+use crate::memory::threads::choice::{note_shared, runs_alone};
+use crate::memory::threads::helpers::{ThreadPool, is_inside_task};
 use crate::memory::threads::team::{MAX_NUMBERED_TASKS, Task, Tasks};
 
 /// The largest tensor, in bytes, for which successive sweeps ([`Schedule::Sweep`]) alternate their direction. Caches keep too little of a
 /// larger tensor, and memory is faster in ascending order.
-const CACHED: usize = 8 << 20;
+const MAX_SWEEP_BYTES: usize = 8 << 20;
 
 /// The threads on which tasks run, and the order of the tasks.
 #[derive(Clone, Copy, Debug)]
@@ -95,12 +95,15 @@ pub fn each_part<P: Send>(parts: Vec<P>, parallel: bool, task: impl Fn(usize, P)
 fn distribute(count: usize, schedule: Schedule, task: Task<'_>) {
     static POOL: OnceLock<Mutex<ThreadPool>> = OnceLock::new();
     let descending = match schedule {
-        Schedule::Sweep { bytes } if bytes <= CACHED => DESCENDING.replace(!DESCENDING.get()),
+        Schedule::Sweep { bytes } if bytes <= MAX_SWEEP_BYTES => DESCENDING.replace(!DESCENDING.get()),
         _ => false,
     };
     let threads = num_threads().min(count);
     let is_shared =
-        threads > 1 && count <= MAX_NUMBERED_TASKS && !matches!(schedule, Schedule::Serial) && !inside_task();
+        threads > 1 && count <= MAX_NUMBERED_TASKS && !matches!(schedule, Schedule::Serial) && !is_inside_task();
+    if is_shared {
+        note_shared();
+    }
     if is_shared && !runs_alone() {
         let pool = match POOL.get_or_init(|| Mutex::new(ThreadPool::new(ThreadPool::spawn_thread))).try_lock() {
             Ok(pool) => Some(pool),
@@ -263,12 +266,13 @@ mod tests {
     #[test]
     fn sweeps_over_cached_data_alternate() {
         let orders = Mutex::new(Vec::new());
-        let runs = [CACHED, CACHED + 1, CACHED, usize::MAX, 0].map(|bytes| Schedule::Sweep { bytes });
-        // Only the task with number 0 records orders, and only if the tasks that it starts surely run on its own thread. This is not so while
-        // another test uses the pool. Then no order is recorded, and the loop tries again.
+        let runs = [MAX_SWEEP_BYTES, MAX_SWEEP_BYTES + 1, MAX_SWEEP_BYTES, usize::MAX, 0]
+            .map(|bytes| Schedule::Sweep { bytes });
+        // Only the task with number 0 records orders, and only if the tasks that it starts surely run on its own thread. This is not so
+        // while another test uses the pool. Then no order is recorded, and the loop tries again.
         while orders.lock().unwrap().is_empty() {
             for_each(2, |number| {
-                if number == 0 && (inside_task() || num_threads() == 1) {
+                if number == 0 && (is_inside_task() || num_threads() == 1) {
                     DESCENDING.set(false);
                     let more = [Schedule::Parallel, Schedule::Serial].map(order);
                     orders.lock().unwrap().extend(runs.map(order).into_iter().chain(more));
@@ -282,12 +286,12 @@ mod tests {
 
     #[test]
     fn a_thread_knows_whether_it_runs_a_task() {
-        assert!(!inside_task());
+        assert!(!is_inside_task());
         let (inside, threads) = (AtomicUsize::new(0), num_threads());
         for_each(100, |_| {
-            inside.fetch_add(usize::from(inside_task()), Ordering::Relaxed);
+            inside.fetch_add(usize::from(is_inside_task()), Ordering::Relaxed);
         });
-        assert!(!inside_task());
+        assert!(!is_inside_task());
         // If another test uses the pool at this time, the tasks run on this thread, as if there were no pool.
         assert!(threads == 1 || [0, 100].contains(&inside.into_inner()));
     }
@@ -296,7 +300,7 @@ mod tests {
     fn is_distributed(count: usize, parallel: bool) -> bool {
         let inside = AtomicUsize::new(0);
         each_part(vec![(); count], parallel, |_, ()| {
-            inside.fetch_add(usize::from(inside_task()), Ordering::Relaxed);
+            inside.fetch_add(usize::from(is_inside_task()), Ordering::Relaxed);
         });
         inside.into_inner() > 0
     }
@@ -308,7 +312,7 @@ mod tests {
         for _ in 0..100 {
             pause();
             assert!(!is_distributed(2, false));
-            for_each(1, |_| assert!(!inside_task(), "one task needs no pool"));
+            for_each(1, |_| assert!(!is_inside_task(), "one task needs no pool"));
         }
         for count in [2, 3] {
             let distributed = (0..60_000).any(|_| {

@@ -92,7 +92,7 @@ pub(super) trait Wait {
 }
 
 /// Returns the range of tasks that belongs to the thread with index `thread` if `threads` threads share `count` tasks.
-pub(super) fn range(thread: usize, threads: usize, count: usize) -> Range<usize> {
+pub(super) fn range_of_thread(thread: usize, threads: usize, count: usize) -> Range<usize> {
     let start = |thread: usize| count / threads * thread + count % threads * thread / threads;
     start(thread)..start(thread + 1)
 }
@@ -109,7 +109,7 @@ fn unpack(range: u64) -> Range<usize> {
 
 impl Seat {
     /// Returns the range of the thread's unclaimed tasks.
-    fn range(&self) -> Range<usize> {
+    fn unclaimed_range(&self) -> Range<usize> {
         unpack(self.unclaimed.load(Ordering::Relaxed))
     }
 
@@ -160,13 +160,13 @@ impl Caller {
     ) -> usize {
         assert!(tasks.count <= MAX_NUMBERED_TASKS, "the number of a task has 32 bits");
         let team = &*self.0;
-        team.open(helpers + 1, &tasks);
+        team.publish(helpers + 1, &tasks);
         for seat in 1..=helpers {
             if team.seats[seat].0.asleep.load(Ordering::Relaxed) {
                 wake(seat);
             }
         }
-        let own = team.work(0);
+        let own = team.run_tasks(0);
         // Acquire: after the loop, the caller sees everything that the tasks have written.
         while team.unfinished.0.load(Ordering::Acquire) > own {
             wait();
@@ -198,7 +198,7 @@ impl Team {
     }
 
     /// Publishes the tasks: stores the operation, and the range of each of the first `threads` threads in the thread's seat.
-    fn open(&self, threads: usize, tasks: &Tasks<'_>) {
+    fn publish(&self, threads: usize, tasks: &Tasks<'_>) {
         let (count, operation) = (tasks.count, &self.operation.0);
         operation.task.store((&raw const tasks.task).cast_mut().cast(), Ordering::Relaxed);
         operation.count.store(count, Ordering::Relaxed);
@@ -207,7 +207,7 @@ impl Team {
         self.unfinished.0.store(count, Ordering::Relaxed);
         for (thread, seat) in self.seats[..threads].iter().enumerate() {
             // Release: a thread that claims a task from this range also sees the fields of the operation.
-            seat.0.unclaimed.store(pack(self.share(thread)), Ordering::Release);
+            seat.0.unclaimed.store(pack(self.range_of(thread)), Ordering::Release);
         }
         // This fence pairs with the fence in `sleep`. Either this thread sees that a helper is asleep and wakes it, or the helper sees its
         // new tasks before it parks.
@@ -217,12 +217,12 @@ impl Team {
     /// Returns the range of tasks that belongs to the thread with index `thread`. The tasks are numbered in the order in which they run.
     ///
     /// In both orders, a thread gets the tasks with the same indices, because its core's cache may still contain their data. A helper that
-    /// calls this function while the caller publishes the next operation may get a wrong range. The helper uses the range only to decide how
-    /// long it spins.
-    fn share(&self, thread: usize) -> Range<usize> {
+    /// calls this function while the caller publishes the next operation may get a wrong range. The helper uses the range only to decide
+    /// how long it spins.
+    fn range_of(&self, thread: usize) -> Range<usize> {
         let operation = &self.operation.0;
         let count = operation.count.load(Ordering::Relaxed);
-        let Range { start, end } = range(thread, operation.threads.load(Ordering::Relaxed), count);
+        let Range { start, end } = range_of_thread(thread, operation.threads.load(Ordering::Relaxed), count);
         if operation.descending.load(Ordering::Relaxed) {
             count.saturating_sub(end)..count.saturating_sub(start)
         } else {
@@ -230,18 +230,19 @@ impl Team {
         }
     }
 
-    /// Claims and runs tasks until all are claimed, beginning with the tasks of seat `own`. Returns the number of tasks that this thread
-    /// ran. A helper reports its tasks as finished. The caller (seat 0) does not, which saves an access to a cache line that helpers write.
-    fn work(&self, own: usize) -> usize {
+    /// Claims and runs tasks until all are claimed, beginning with the tasks of seat `own_seat`. Returns the number of tasks that this
+    /// thread ran. A helper reports its tasks as finished. The caller (seat 0) does not, which saves an access to a cache line that helpers
+    /// write.
+    fn run_tasks(&self, own_seat: usize) -> usize {
         let (mut total, mut patience) = (0, self.patience);
         let threads = self.operation.0.threads.load(Ordering::Relaxed).clamp(1, self.seats.len());
         for step in 0..threads {
-            let thread = (own + step) % threads;
+            let thread = (own_seat + step) % threads;
             if step > 0 {
-                self.leave_to_owner(thread, &mut patience);
+                self.wait_before_steal(thread, &mut patience);
             }
-            let finished = self.work_on(&self.seats[thread].0);
-            if finished > 0 && own > 0 {
+            let finished = self.run_tasks_of(&self.seats[thread].0);
+            if finished > 0 && own_seat > 0 {
                 // Release: the caller sees everything that the finished tasks have written.
                 self.unfinished.0.fetch_sub(finished, Ordering::Release);
             }
@@ -256,10 +257,10 @@ impl Team {
     /// If a thread takes a task from another thread's range, the task's data moves to the cache of another core. In the next operation, the
     /// owner of the range then waits for this data and is late again. An owner that has not started may be asleep or suspended, so this
     /// function does not wait for it.
-    fn leave_to_owner(&self, thread: usize, patience: &mut u32) {
-        let first = self.share(thread).start;
+    fn wait_before_steal(&self, thread: usize, patience: &mut u32) {
+        let first = self.range_of(thread).start;
         while *patience > 0 {
-            let left = self.seats[thread].0.range();
+            let left = self.seats[thread].0.unclaimed_range();
             if left.start == first || left.is_empty() {
                 break;
             }
@@ -269,12 +270,12 @@ impl Team {
     }
 
     /// Claims and runs tasks of one range until all are claimed. Returns the number of tasks that this thread has finished.
-    fn work_on(&self, seat: &Seat) -> usize {
+    fn run_tasks_of(&self, seat: &Seat) -> usize {
         let mut finished = 0;
         loop {
             let run = || {
                 while let Some(number) = seat.claim() {
-                    self.call(number);
+                    self.run_task(number);
                     finished += 1;
                 }
             };
@@ -282,7 +283,7 @@ impl Team {
                 Ok(()) => return finished,
                 Err(payload) => {
                     finished += 1;
-                    self.keep(payload);
+                    self.store_panic(payload);
                 }
             }
         }
@@ -290,28 +291,28 @@ impl Team {
 
     /// Runs the claimed task `number`. The tasks are numbered in the order in which they run, so the number is not the index in descending
     /// order.
-    fn call(&self, number: usize) {
+    fn run_task(&self, number: usize) {
         let operation = &self.operation.0;
         let descending = operation.descending.load(Ordering::Relaxed);
         let number = if descending { operation.count.load(Ordering::Relaxed) - 1 - number } else { number };
         // SAFETY: this thread has claimed a task and not yet reported it as finished. So `Caller::run` has not returned, and the pointer to
-        // its argument is valid. `open` writes the pointer only before the tasks of an operation can be claimed.
+        // its argument is valid. `publish` writes the pointer only before the tasks of an operation can be claimed.
         let task = unsafe { *operation.task.load(Ordering::Relaxed).cast::<Task<'_>>() };
         task(number);
     }
 
     /// Stores the payload of a task's panic, if it is the first panic of the operation.
-    fn keep(&self, payload: Box<dyn Any + Send>) {
+    fn store_panic(&self, payload: Box<dyn Any + Send>) {
         let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
         // A payload's destructor may panic too, so a second payload is leaked instead of dropped.
         if first.is_none() { *first = Some(payload) } else { std::mem::forget(payload) }
     }
 
-    /// Runs tasks on the thread of the helper in seat `own` until `wait` tells the helper to leave.
-    pub(super) fn serve(&self, own: usize, wait: &mut impl Wait) {
-        let seat = &self.seats[own].0;
+    /// Runs tasks on the thread of the helper in seat `own_seat` until `wait` tells the helper to leave.
+    pub(super) fn serve(&self, own_seat: usize, wait: &mut impl Wait) {
+        let seat = &self.seats[own_seat].0;
         loop {
-            if !seat.range().is_empty() && self.work(own) > 0 {
+            if !seat.unclaimed_range().is_empty() && self.run_tasks(own_seat) > 0 {
                 wait.restart();
             }
             match wait.next() {
@@ -328,9 +329,10 @@ impl Team {
     /// Parks the helper's thread unless its range has tasks.
     fn sleep(&self, seat: &Seat) {
         seat.asleep.store(true, Ordering::Relaxed);
-        // This fence pairs with the fence in `open`. Either the caller sees `asleep` and wakes this thread, or this thread sees its tasks.
+        // This fence pairs with the fence in `publish`. Either the caller sees `asleep` and wakes this thread, or this thread sees its
+        // tasks.
         fence(Ordering::SeqCst);
-        if seat.range().is_empty() {
+        if seat.unclaimed_range().is_empty() {
             park();
         }
         seat.asleep.store(false, Ordering::Relaxed);

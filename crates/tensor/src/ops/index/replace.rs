@@ -38,7 +38,7 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Combines the elements at `targets` with `values` by `op`, one after the other. If `op` is `None`, writes the values. There is at
-    /// least one position.
+    /// least least one position.
     pub(crate) fn scatter_to(
         &mut self,
         targets: WritePositions<'_>,
@@ -47,7 +47,7 @@ impl<T: Element> Tensor<T> {
         at: Site,
     ) -> Result<(), Error> {
         let ordered;
-        let values = match values.source().whole() {
+        let values = match values.source().as_operand() {
             Some(values) => values,
             None => {
                 ordered = values.row_major_elements(at)?;
@@ -89,10 +89,12 @@ impl<T: Element> Tensor<T> {
         }
         let (size, width) = (shape[axis], Shape::from(&shape[axis + 1..]).numel());
         let out = result.elements_mut(at)?;
-        match values.source().whole() {
-            Some(values) if !accumulate => rows::replace(values, index, size, width, out),
-            _ if !accumulate => rows::replace(Values::Slice(&values.row_major_elements(at)?), index, size, width, out),
-            _ => rows::add(&[(&values.row_major_elements(at)?, index)], size, width, out),
+        match values.source().as_operand() {
+            Some(values) if !accumulate => rows::index_copy(values, index, size, width, out),
+            _ if !accumulate => {
+                rows::index_copy(Values::Slice(&values.row_major_elements(at)?), index, size, width, out)
+            }
+            _ => rows::index_add(&[(&values.row_major_elements(at)?, index)], size, width, out),
         }
         Ok(result)
     }
@@ -112,8 +114,8 @@ pub(crate) fn gather_along<A: TensorLike>(
     x.apply_take(&gathered_positions(from, axis, index, at)?, at)
 }
 
-/// Returns `x` with `values` combined by `op` at the elements from which `gather` with `index` would read. If `op` is `None`, the values are
-/// written. The only other `op` is the sum.
+/// Returns `x` with `values` combined by `op` at the elements from which `gather` with `index` would read. If `op` is `None`, the values
+/// are written. The only other `op` is the sum.
 pub(crate) fn scatter_along<A: TensorLike>(
     x: &A,
     axis: usize,

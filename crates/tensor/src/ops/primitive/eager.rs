@@ -240,7 +240,7 @@ impl<T: Element> TensorLike for Tensor<T> {
     fn apply_index_select(&self, axis: usize, index: &Tensor<i64>, at: Site) -> Result<Self, Error> {
         let numbers = index.row_major_elements(at)?;
         Tensor::build(&self.shape().replaced(axis..axis + 1, index.shape()), at, |out| {
-            rows::select(self.source(), axis, &numbers, out);
+            rows::index_select(self.source(), axis, &numbers, out);
         })
     }
 
@@ -252,7 +252,7 @@ impl<T: Element> TensorLike for Tensor<T> {
         let ordered: Vec<(&[T], &[i64])> = ordered.iter().map(|(x, index)| (&**x, &**index)).collect();
         let (shape, end) = (terms[0].0.shape(), axis + terms[0].1.rank());
         let width = Shape::from(&shape[end..]).numel();
-        Tensor::build(&shape.replaced(axis..end, &[size]), at, |out| rows::sum(&ordered, size, width, out))
+        Tensor::build(&shape.replaced(axis..end, &[size]), at, |out| rows::index_sum(&ordered, size, width, out))
     }
 
     fn apply_cat(parts: &[Self], axis: usize, at: Site) -> Result<Self, Error> {
@@ -263,7 +263,7 @@ impl<T: Element> TensorLike for Tensor<T> {
             if outer > 1 {
                 let sources: Vec<Source<'_, T>> =
                     parts.iter().filter(|part| part.numel() > 0).map(Tensor::source).collect();
-                rows::join(&sources, axis, out);
+                rows::concatenate(&sources, axis, out);
                 return;
             }
             let whole = Layout::contiguous(shape.clone());
@@ -272,7 +272,7 @@ impl<T: Element> TensorLike for Tensor<T> {
                 let len = part.shape()[axis];
                 let window = whole.slice(axis, start, len, 1);
                 match part.as_slice() {
-                    Some(x) if streams => rows::stream(x, &mut out[window.offset()..][..x.len()]),
+                    Some(x) if streams => rows::copy_streamed(x, &mut out[window.offset()..][..x.len()]),
                     _ => elementwise::assign(out, &window, part.source()),
                 }
                 start += len;
@@ -298,7 +298,7 @@ impl<T: Float> Tensor<T> {
             let refused = |_| Error::out_of_memory(layout.shape(), T::DTYPE, at);
             batched::matmul(x.source(), y.source(), Addend::Out, out).map_err(refused)?;
             // In dimensions of size 1, a contiguous layout may have any stride. The result gets row-major strides, as a new tensor would.
-            let layout = Layout::contiguous(layout.shape().clone()).moved(layout.offset());
+            let layout = Layout::contiguous(layout.shape().clone()).with_offset(layout.offset());
             return Ok(Tensor::from_parts(storage, layout));
         }
         let own = Tensor::from_parts(storage, layout);
@@ -385,7 +385,7 @@ fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, at:
     }
     crate::memory::reserve::addressable::<T>(shape, at)?;
     let (mut first, mut second) = (None, None);
-    let (x, y) = (x.over(shape, &mut first), y.over(shape, &mut second));
+    let (x, y) = (x.expand_to(shape, &mut first), y.expand_to(shape, &mut second));
     build_in_operand_order(shape, at, [x.layout, y.layout], |[first, second], out| {
         let (x, y) = (x.with_layout(first), y.with_layout(second));
         elementwise::binary(op, first.shape(), x, y, out);
@@ -409,7 +409,7 @@ fn compute_formula<T: Float, const N: usize>(
     };
     crate::memory::reserve::addressable::<T>(shape, at)?;
     let mut expanded = [const { None }; N];
-    let each = operands.iter().zip(&mut expanded).map(|(x, expanded)| x.source().over(shape, expanded));
+    let each = operands.iter().zip(&mut expanded).map(|(x, expanded)| x.source().expand_to(shape, expanded));
     let sources: SmallVec<[Source<T>; 3]> = each.collect();
     build_in_operand_order(shape, at, std::array::from_fn::<_, N, _>(|k| sources[k].layout), |layouts, out| {
         elementwise::formula(formula, std::array::from_fn::<_, N, _>(|k| sources[k].with_layout(layouts[k])), out);

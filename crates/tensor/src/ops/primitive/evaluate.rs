@@ -6,7 +6,9 @@ use smallvec::SmallVec;
 
 use crate::engine::access::ProgramArgument;
 use crate::engine::elementwise;
-use crate::engine::plan::{ConcatBuffers, Expression, Index, Offset, Op, OperandRef, Place, Plan, Region, Step, Work};
+use crate::engine::plan::{
+    ConcatBuffers, Expression, Index, Location, Offset, Op, OperandRef, Plan, Region, Step, Work,
+};
 use crate::engine::program::AxisSet;
 use crate::kernel::source::Source;
 use crate::memory::storage::{ConcatMemory, Storage};
@@ -51,8 +53,8 @@ pub trait Evaluate<T: Float> {
     }
 
     /// Does the same as [`run`](Self::run), but calls `ready` for each root as soon as its value is computed. The arguments are the root's
-    /// position in the plan's list of roots, and the value. Values that no later step reads are released. Returns the errors of `run` and of
-    /// `ready`.
+    /// position in the plan's list of roots, and the value. Values that no later step reads are released. Returns the errors of `run` and
+    /// of `ready`.
     fn run_each(
         &self,
         plan: &Plan,
@@ -177,8 +179,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
     }
 
-    /// Postpones `step` if it makes a view of data that is not in memory, unless the view is a root of the plan. Records a postponed step in
-    /// `postponed_views`, so that it runs for each step that reads the view. Returns true if the step is postponed.
+    /// Postpones `step` if it makes a view of data that is not in memory, unless the view is a root of the plan. Records a postponed step
+    /// in `postponed_views`, so that it runs for each step that reads the view. Returns true if the step is postponed.
     fn postpone(&mut self, step: &'a Step, root_positions: &[SmallVec<[usize; 1]>]) -> bool {
         let (Work::View(..) | Work::Copy(..), &[buffer]) = (&step.work, &step.writes[..]) else {
             return false;
@@ -267,18 +269,18 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         let sources: SmallVec<[Source<'_, T>; 16]> = inputs.iter().map(|input| input.source()).collect();
         let mut results: SmallVec<[(u32, Tensor<T>); 4]> = SmallVec::new();
         let mut shape = Shape::scalar();
-        let done = region.run(steps, &sources, |buffer, Place { input, layout }, memory| {
+        let done = region.run(steps, &sources, |buffer, Location { input, layout }, memory| {
             shape = layout.shape().clone();
             let result = match *input {
                 Some(number) => {
                     let lowest = inputs[number].layout().extent().0;
-                    inputs[number].with_layout(layout.moved(lowest + layout.offset()))
+                    inputs[number].with_layout(layout.with_offset(lowest + layout.offset()))
                 }
                 None => {
                     let (first, last) = layout.extent();
                     let elements = &memory[first..=last];
                     let storage = Storage::build(elements.len(), |out: &mut [T]| out.copy_from_slice(elements))?;
-                    Tensor::from_parts(storage, layout.moved(layout.offset() - first))
+                    Tensor::from_parts(storage, layout.with_offset(layout.offset() - first))
                 }
             };
             results.push((buffer, result));
@@ -393,7 +395,7 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
             });
             start += layout.numel();
         }
-        Storage::joined(parts)
+        Storage::join_ranges(parts)
     }
 
     /// Returns the operands of a step, each as a tensor of its shape in `shapes`.

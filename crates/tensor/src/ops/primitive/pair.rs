@@ -222,7 +222,7 @@ pub(crate) fn compare<A: TensorLike>(x: &A, op: Compare, other: impl Operand<A>,
 /// Refuses a result of shape `result` that an operation in place would write to a tensor of shape `output`, unless both shapes are equal.
 /// The error names `other`, the shape of the second operand.
 pub(crate) fn check_in_place_shape(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Result<(), Error> {
-    if output == result { Ok(()) } else { Err(compat::refused_in_place(output, other, result, at)) }
+    if output == result { Ok(()) } else { Err(compat::in_place_error(output, other, result, at)) }
 }
 
 /// Returns the broadcast shape of two shapes. The settings of [`compat`] do not apply.

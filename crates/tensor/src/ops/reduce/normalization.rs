@@ -136,9 +136,9 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine_by_channel(standardize(self, &axes, eps, at)?, weight, bias, at)
     }
 
-    /// Divides each element of `[n, c, …]` by (k + `alpha` · m)^`beta`. Here m is the mean square of the elements at the same place in `size`
-    /// channels: the element's own channel, `size / 2` channels before it, and `(size - 1) / 2` channels after it. Channels that do not exist
-    /// count as 0 (Krizhevsky et al. 2012). PyTorch: `nn.functional.local_response_norm`.
+    /// Divides each element of `[n, c, …]` by (k + `alpha` · m)^`beta`. Here m is the mean square of the elements at the same place in
+    /// `size` channels: the element's own channel, `size / 2` channels before it, and `(size - 1) / 2` channels after it. Channels that do
+    /// not exist count as 0 (Krizhevsky et al. 2012). PyTorch: `nn.functional.local_response_norm`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -236,13 +236,13 @@ struct RowKernel {
     centred: bool,
     eps: f64,
     /// The number of adjacent elements that share a weight and a bias.
-    shared: usize,
+    elements_per_parameter: usize,
 }
 
 impl RowKernel {
     /// Returns the kernel for `x`, or `None` if `x` is recorded or the rows have a length that the kernel does not support.
-    fn new<A: TensorLike>(x: &A, len: usize, centred: bool, eps: f64, shared: usize) -> Option<Self> {
-        let own = RowKernel { len, centred, eps, shared };
+    fn new<A: TensorLike>(x: &A, len: usize, centred: bool, eps: f64, elements_per_parameter: usize) -> Option<Self> {
+        let own = RowKernel { len, centred, eps, elements_per_parameter };
         (x.is_plain() && NORMALIZED_ROWS.contains(&len) && x.shape().numel() > 0).then_some(own)
     }
 
@@ -272,15 +272,19 @@ impl RowKernel {
         let (elements, weight, bias) = (x.row_major_elements(at)?, weight.as_ref(), bias.as_ref());
         let weight = weight.map(|weight| weight.row_major_elements(at)).transpose()?;
         let bias = bias.map(|bias| bias.row_major_elements(at)).transpose()?;
-        let parameters = Affine { weight: weight.as_deref(), bias: bias.as_deref(), shared: self.shared };
+        let parameters = Affine {
+            weight: weight.as_deref(),
+            bias: bias.as_deref(),
+            elements_per_parameter: self.elements_per_parameter,
+        };
         match statistics {
             None => Tensor::build(x.shape(), at, |out| {
-                normalize::rows(&elements, self.len, self.centred, T::from_f64(self.eps), parameters, out);
+                normalize::normalize_rows(&elements, self.len, self.centred, T::from_f64(self.eps), parameters, out);
             }),
             Some((mean, scale)) => {
                 let (mean, scale) = (mean.row_major_elements(at)?, scale.row_major_elements(at)?);
                 Tensor::build(x.shape(), at, |out| {
-                    normalize::rows_by_statistics(&elements, self.len, (&mean, &scale), parameters, out);
+                    normalize::normalize_rows_by_statistics(&elements, self.len, (&mean, &scale), parameters, out);
                 })
             }
         }

@@ -2,7 +2,7 @@
 //! or refuse.
 
 use crate::shape::broadcast;
-use crate::shape::compat::rules::{self, BroadcastWarning, Rules, same_count};
+use crate::shape::compat::rules::{self, BroadcastWarning, Rules, has_same_numel};
 use crate::shape::compat::warning::{self, Warning};
 use crate::{Error, ExpandMismatch, Shape, Site};
 
@@ -38,8 +38,8 @@ pub fn accepts_equal(rule: BroadcastRule) -> bool {
 /// Decides how two operands of shapes `x` and `y` get a common shape, and reports a warning if the compatibility rules ask for one.
 /// Operations that combine two arrays element by element call this function, unless the shapes are equal and [`accepts_equal`] is true.
 ///
-/// Returns an error if the compatibility rules refuse the shapes. Also returns an error if the shapes do not broadcast, or if an operation in
-/// place would need an output of another shape, unless the rules view the operands as one-dimensional.
+/// Returns an error if the compatibility rules refuse the shapes. Also returns an error if the shapes do not broadcast, or if an operation
+/// in place would need an output of another shape, unless the rules view the operands as one-dimensional.
 pub(crate) fn resolve(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
     let refused = |mismatch| Error::Broadcast(mismatch, at);
     if rule == BroadcastRule::Step {
@@ -59,17 +59,17 @@ pub(crate) fn resolve(x: &Shape, y: &Shape, rule: BroadcastRule, at: Site) -> Re
             warn_or_deny(rules, x, y, &joined, at)?;
             Ok(Resolved::Broadcast(joined))
         }
-        _ if rules.legacy_pointwise && same_count(x, y) => {
+        _ if rules.legacy_pointwise && has_same_numel(x, y) => {
             warning::emit(Warning::Pointwise { shapes: (x.clone(), y.clone()), in_place, at });
             Ok(Resolved::Flat)
         }
-        Ok(joined) => Err(refused_in_place(x, y, &joined, at)),
+        Ok(joined) => Err(in_place_error(x, y, &joined, at)),
         Err(mismatch) => Err(refused(mismatch)),
     }
 }
 
 /// Returns the error for an operation in place on `output` whose broadcast shape `result` differs from the shape of `output`.
-pub(crate) fn refused_in_place(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Error {
+pub(crate) fn in_place_error(output: &Shape, other: &Shape, result: &Shape, at: Site) -> Error {
     let Some(source) = ExpandMismatch::between(other, output) else {
         unreachable!("if {other} expanded to {output}, the result would have that shape")
     };
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn counts_that_overflow_are_not_equal() {
         let huge = shape(&[usize::MAX, 2]);
-        assert!(!same_count(&huge, &shape(&[2, usize::MAX])));
+        assert!(!has_same_numel(&huge, &shape(&[2, usize::MAX])));
     }
 
     #[test]

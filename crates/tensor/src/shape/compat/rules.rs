@@ -38,17 +38,19 @@ impl Condition {
     /// Returns true if the condition holds for the broadcast of `a` and `b` to `joined`.
     pub(crate) fn holds(self, a: &Shape, b: &Shape, joined: &Shape) -> bool {
         match self {
-            Condition::Backward => a != b && same_count(a, b),
+            Condition::Backward => a != b && has_same_numel(a, b),
             // A result whose number of elements overflows is larger than both operands.
             Condition::Suspicious => {
-                a.rank() != b.rank() && same_count(a, b) && joined.checked_numel().is_none_or(|count| count > a.numel())
+                a.rank() != b.rank()
+                    && has_same_numel(a, b)
+                    && joined.checked_numel().is_none_or(|count| count > a.numel())
             }
         }
     }
 }
 
 /// Returns true if both shapes have the same number of elements. Returns false if a number of elements overflows.
-pub(crate) fn same_count(a: &Shape, b: &Shape) -> bool {
+pub(crate) fn has_same_numel(a: &Shape, b: &Shape) -> bool {
     matches!((a.checked_numel(), b.checked_numel()), (Some(a), Some(b)) if a == b)
 }
 

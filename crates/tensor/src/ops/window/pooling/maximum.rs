@@ -39,8 +39,8 @@ fn window_maxima<A: Windowed<Elem: Float>>(x: &A, axes: &[WindowAxis], at: Site)
     x.apply_max_pool(x, &form, f64::NEG_INFINITY, at)
 }
 
-/// Returns the windows along the flattened rows and columns, `plane`, for the step that pools volumes along the depth only. Each window is a
-/// single element.
+/// Returns the windows along the flattened rows and columns, `plane`, for the step that pools volumes along the depth only. Each window is
+/// a single element.
 fn single_element_windows(plane: [usize; 2]) -> WindowAxis {
     let count = area(plane);
     WindowAxis { input: count, kernel: 1, output: count, stride: 1, dilation: 1, before: 0 }
@@ -63,8 +63,8 @@ pub(crate) fn max_pool_with_indices<A: Windowed<Elem: Float>>(
     Ok((remove_batch(values, added, at)?, remove_batch(indices, added, at)?))
 }
 
-/// Returns the row-major position of the largest element of each window of `[n, c, …]` in the dimensions after the first two. `axes` has the
-/// windows along each of these dimensions.
+/// Returns the row-major position of the largest element of each window of `[n, c, …]` in the dimensions after the first two. `axes` has
+/// the windows along each of these dimensions.
 fn maximum_positions<T: Float>(x: &Tensor<T>, axes: &[WindowAxis], at: Site) -> Result<Tensor<i64>, Error> {
     if let &[depth, rows, columns] = axes {
         let (volume, plane) = (Volume::new(x.shape()), [rows.output, columns.output]);
@@ -94,7 +94,7 @@ fn maximum_positions<T: Float>(x: &Tensor<T>, axes: &[WindowAxis], at: Site) -> 
 
 /// Returns a factor for each window along one dimension: 1 if the window has elements inside the array, and 0 if it has only padding.
 fn nonpadding_factors(axis: &WindowAxis) -> Vec<i64> {
-    (0..axis.output).map(|i| i64::from((0..axis.kernel).any(|k| axis.place(i, k).is_some()))).collect()
+    (0..axis.output).map(|i| i64::from((0..axis.kernel).any(|k| axis.input_position(i, k).is_some()))).collect()
 }
 
 /// Returns the shapes and windows of a maximum pooling of an array of shape `input`, `[n, c, …]`. `axes` has the windows along each
