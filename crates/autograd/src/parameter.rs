@@ -44,7 +44,7 @@ impl<T: Float> Parameter<T> {
 
     /// Returns the line of code that made the parameter. For the parameter of a layer, it is the line that made the layer. For a clone, it
     /// is the line that made the original.
-    pub fn made(&self) -> &'static Location<'static> {
+    pub fn created_at(&self) -> &'static Location<'static> {
         self.created_at
     }
 

@@ -7,7 +7,7 @@ use wengert_tensor::{Element, Float, Shape, Tensor};
 use crate::group::Group;
 use crate::payload::Payload;
 use crate::transport::Exchange;
-use crate::tree::{Node, Sums, part};
+use crate::tree::{Node, PartialSums, part_range};
 use crate::{Error, Result};
 
 /// The operation that combines the tensors of all ranks: it reduces the elements that have the same index in the ranks' tensors.
@@ -34,7 +34,7 @@ impl Reduce {
     }
 
     /// Reduces `left` and `right` elementwise into `left`. For `Mean`, this function only adds, and the caller divides the sum later.
-    fn join<T: Float>(self, left: &mut [T], right: &[T]) {
+    fn combine<T: Float>(self, left: &mut [T], right: &[T]) {
         for (left, &right) in left.iter_mut().zip(right) {
             *left = match self {
                 Reduce::Sum | Reduce::Mean => *left + right,
@@ -49,10 +49,10 @@ impl Reduce {
 /// Adds `right` to `left`, element by element.
 #[expect(clippy::ptr_arg, reason = "the tree's values are vectors")]
 pub(crate) fn add<T: Float>(left: &mut Vec<T>, right: Vec<T>) {
-    Reduce::Sum.join(left, &right);
+    Reduce::Sum.combine(left, &right);
 }
 
-fn described<E: Element>(tensor: &Tensor<E>) -> String {
+fn describe<E: Element>(tensor: &Tensor<E>) -> String {
     format!("{} {}", E::DTYPE, tensor.shape())
 }
 
@@ -67,10 +67,10 @@ impl Group {
         if root >= self.size() {
             return Err(Error::NoSuchRank { rank: root, size: self.size() });
         }
-        self.agree("broadcast", &format!("{} from rank {root}", described(tensor)))?;
+        self.check_agreement("broadcast", &format!("{} from rank {root}", describe(tensor)))?;
         if self.size() > 1 {
             let own = if self.rank() == root { tensor.try_to_vec()? } else { Vec::new() };
-            let elements = self.spread("broadcast", own, tensor.numel(), root)?;
+            let elements = self.broadcast_elements("broadcast", own, tensor.numel(), root)?;
             if self.rank() != root {
                 *tensor = Tensor::try_from_vec(elements, tensor.shape())?;
             }
@@ -80,35 +80,35 @@ impl Group {
 
     /// Returns the `count` elements of rank `root` on every rank. The elements are sent in rounds: in round k, each of
     /// the first 2ᵏ ranks, counted from the root, sends the elements to one of the next 2ᵏ ranks. Only rank `root`
-    /// reads `own`. Returns an error only if a rank was lost.
-    pub(crate) fn spread<E: Element>(
+    /// reads `elements`. Returns an error only if a rank was lost.
+    pub(crate) fn broadcast_elements<E: Element>(
         &self,
-        during: &'static str,
-        own: Vec<E>,
+        operation: &'static str,
+        elements: Vec<E>,
         count: usize,
         root: usize,
     ) -> Result<Vec<E>> {
-        let (size, place) = (self.size(), (self.rank() + self.size() - root) % self.size());
-        let absolute = |place: usize| (place + root) % size;
-        let mut held = if place == 0 { Some(Arc::new(Payload::from_elements(own))) } else { None };
-        let mut reach = 1;
-        while reach < size {
+        let (size, position) = (self.size(), (self.rank() + self.size() - root) % self.size());
+        let rank_at = |position: usize| (position + root) % size;
+        let mut payload = if position == 0 { Some(Arc::new(Payload::from_elements(elements))) } else { None };
+        let mut n_reached = 1;
+        while n_reached < size {
             let mut exchange = Exchange::default();
-            match &held {
-                Some(payload) if place + reach < size => {
-                    exchange.sends.push((absolute(place + reach), Arc::clone(payload)));
+            match &payload {
+                Some(payload) if position + n_reached < size => {
+                    exchange.sends.push((rank_at(position + n_reached), Arc::clone(payload)));
                 }
-                None if place < 2 * reach => {
-                    exchange.receives.push((absolute(place - reach), Payload::room::<E>(count)));
+                None if position < 2 * n_reached => {
+                    exchange.receives.push((rank_at(position - n_reached), Payload::zeros::<E>(count)));
                 }
                 _ => {}
             }
-            let started = self.start(during, exchange);
-            let mut received = self.finish(started)?.receives;
-            held = held.or_else(|| received.pop().map(|(_, payload)| Arc::new(payload)));
-            reach *= 2;
+            let started = self.start_exchange(operation, exchange);
+            let mut received = self.finish_exchange(started)?.receives;
+            payload = payload.or_else(|| received.pop().map(|(_, payload)| Arc::new(payload)));
+            n_reached *= 2;
         }
-        Ok(held.map_or_else(Vec::new, |payload| Arc::unwrap_or_clone(payload).into_elements()))
+        Ok(payload.map_or_else(Vec::new, |payload| Arc::unwrap_or_clone(payload).into_elements()))
     }
 
     /// Returns the reduction of all ranks' tensors, element by element, on every rank: sum, mean, largest or smallest. MPI:
@@ -121,11 +121,12 @@ impl Group {
     ///
     /// [`Error::Mismatch`], on every rank, if shapes, types or `how` differ; [`Error::Lost`]; [`Error::Tensor`] if there
     /// is not enough memory.
-    pub fn all_reduce<T: Float>(&self, tensor: &Tensor<T>, how: Reduce) -> Result<Tensor<T>> {
-        self.agree("all_reduce", &format!("{} by {}", described(tensor), how.name()))?;
+    pub fn all_reduce<T: Float>(&self, tensor: &Tensor<T>, reduction: Reduce) -> Result<Tensor<T>> {
+        self.check_agreement("all_reduce", &format!("{} by {}", describe(tensor), reduction.name()))?;
         let count = tensor.numel();
-        let own = self.reduce_parts("all_reduce", tensor.try_to_vec()?, how, |rank| part(count, self.size(), rank))?;
-        let elements = self.gather_parts("all_reduce", own, |rank| part(count, self.size(), rank).len())?;
+        let own = self
+            .reduce_parts("all_reduce", tensor.try_to_vec()?, reduction, |rank| part_range(count, self.size(), rank))?;
+        let elements = self.gather_parts("all_reduce", own, |rank| part_range(count, self.size(), rank).len())?;
         Ok(Tensor::try_from_vec(elements.concat(), tensor.shape())?)
     }
 
@@ -139,13 +140,13 @@ impl Group {
     /// [`Error::Mismatch`], on every rank, if shapes or types differ; [`Error::Lost`]; [`Error::Tensor`] if there is not
     /// enough memory.
     pub fn all_reduce_fast<T: Float>(&self, tensor: &Tensor<T>) -> Result<Tensor<T>> {
-        if !self.sums() || self.size() == 1 {
+        if !self.can_sum() || self.size() == 1 {
             return self.all_reduce(tensor, Reduce::Sum);
         }
-        self.agree("all_reduce_fast", &described(tensor))?;
-        let summed = Some(Payload::of(tensor.try_to_vec()?));
-        let started = self.start("all_reduce_fast", Exchange { summed, ..Exchange::default() });
-        let summed = self.finish(started)?.summed.map_or_else(Vec::new, Payload::into_elements);
+        self.check_agreement("all_reduce_fast", &describe(tensor))?;
+        let summed = Some(Payload::from_floats(tensor.try_to_vec()?));
+        let started = self.start_exchange("all_reduce_fast", Exchange { summed, ..Exchange::default() });
+        let summed = self.finish_exchange(started)?.summed.map_or_else(Vec::new, Payload::into_elements);
         Ok(Tensor::try_from_vec(summed, tensor.shape())?)
     }
 
@@ -156,15 +157,16 @@ impl Group {
     ///
     /// [`Error::Indivisible`] if the first dimension is not a multiple of the number of ranks; [`Error::Mismatch`], on
     /// every rank, if shapes, types or `how` differ; [`Error::Lost`]; [`Error::Tensor`] if there is not enough memory.
-    pub fn reduce_scatter<T: Float>(&self, tensor: &Tensor<T>, how: Reduce) -> Result<Tensor<T>> {
+    pub fn reduce_scatter<T: Float>(&self, tensor: &Tensor<T>, reduction: Reduce) -> Result<Tensor<T>> {
         let operation = "reduce_scatter";
-        self.agree(operation, &format!("{} by {}", described(tensor), how.name()))?;
+        self.check_agreement(operation, &format!("{} by {}", describe(tensor), reduction.name()))?;
         let (size, rows) = (self.size(), tensor.shape().first().copied().unwrap_or(1));
         if rows % size != 0 {
             return Err(Error::Indivisible { operation, rows, size });
         }
         let each = tensor.numel() / size;
-        let own = self.reduce_parts(operation, tensor.try_to_vec()?, how, |rank| rank * each..(rank + 1) * each)?;
+        let own =
+            self.reduce_parts(operation, tensor.try_to_vec()?, reduction, |rank| rank * each..(rank + 1) * each)?;
         let mut sizes = tensor.shape().to_vec();
         if let Some(first) = sizes.first_mut() {
             *first = rows / size;
@@ -180,7 +182,7 @@ impl Group {
     /// [`Error::Mismatch`], on every rank, if shapes or types differ; [`Error::Lost`]; [`Error::Tensor`] if there is not
     /// enough memory.
     pub fn all_gather<E: Element>(&self, tensor: &Tensor<E>) -> Result<Vec<Tensor<E>>> {
-        self.agree("all_gather", &described(tensor))?;
+        self.check_agreement("all_gather", &describe(tensor))?;
         let parts = self.gather_parts("all_gather", tensor.try_to_vec()?, |_| tensor.numel())?;
         let tensors = parts.into_iter().map(|part| Tensor::try_from_vec(part, tensor.shape()));
         Ok(tensors.collect::<std::result::Result<_, _>>()?)
@@ -198,51 +200,54 @@ impl Group {
         Ok(std::array::from_fn(|_| sums.next().unwrap_or_default()))
     }
 
-    /// Reduces the vectors `own` of all ranks elementwise, and returns this rank's part of the result. `part(rank)` is
+    /// Reduces the vectors `elements` of all ranks elementwise, and returns this rank's part of the result. `range_of(rank)` is
     /// the range of elements that a rank owns. Returns an error only if a rank was lost.
     fn reduce_parts<T: Float>(
         &self,
-        during: &'static str,
-        own: Vec<T>,
-        how: Reduce,
-        part: impl Fn(usize) -> std::ops::Range<usize>,
+        operation: &'static str,
+        elements: Vec<T>,
+        reduction: Reduce,
+        range_of: impl Fn(usize) -> std::ops::Range<usize>,
     ) -> Result<Vec<T>> {
-        let count = part(self.rank()).len();
-        let sends = self.others().map(|rank| (rank, Arc::new(Payload::of(own[part(rank)].to_vec())))).collect();
-        let receives = self.others().map(|rank| (rank, Payload::room::<T>(count))).collect();
-        let started = self.start(during, Exchange { sends, receives, summed: None });
+        let count = range_of(self.rank()).len();
+        let sends = self
+            .other_ranks()
+            .map(|rank| (rank, Arc::new(Payload::from_floats(elements[range_of(rank)].to_vec()))))
+            .collect();
+        let receives = self.other_ranks().map(|rank| (rank, Payload::zeros::<T>(count))).collect();
+        let started = self.start_exchange(operation, Exchange { sends, receives, summed: None });
         let mut parts: Vec<Vec<T>> = vec![Vec::new(); self.size()];
-        for (rank, payload) in self.finish(started)?.receives {
+        for (rank, payload) in self.finish_exchange(started)?.receives {
             parts[rank] = payload.into_elements();
         }
-        parts[self.rank()] = own[part(self.rank())].to_vec();
-        let mut join = |left: &mut Vec<T>, right: Vec<T>| how.join(left, &right);
-        let mut sums = Sums::new();
+        parts[self.rank()] = elements[range_of(self.rank())].to_vec();
+        let mut combine = |left: &mut Vec<T>, right: Vec<T>| reduction.combine(left, &right);
+        let mut sums = PartialSums::new();
         for (rank, part) in parts.into_iter().enumerate() {
-            sums.push(Node::leaf(rank), part, &mut join);
+            sums.push(Node::leaf(rank), part, &mut combine);
         }
-        let mut total = sums.total(&mut join).unwrap_or_default();
-        if how == Reduce::Mean {
+        let mut total = sums.into_total(&mut combine).unwrap_or_default();
+        if reduction == Reduce::Mean {
             let size = T::from_f64(self.size() as f64);
             total.iter_mut().for_each(|sum| *sum = *sum / size);
         }
         Ok(total)
     }
 
-    /// Returns the parts of all ranks, in the order of the ranks. `own` is this rank's part, and `count(rank)` is the
+    /// Returns the parts of all ranks, in the order of the ranks. `elements` is this rank's part, and `count(rank)` is the
     /// number of elements of a rank's part. Returns an error only if a rank was lost.
     pub(crate) fn gather_parts<E: Element>(
         &self,
-        during: &'static str,
-        own: Vec<E>,
+        operation: &'static str,
+        elements: Vec<E>,
         count: impl Fn(usize) -> usize,
     ) -> Result<Vec<Vec<E>>> {
-        let own = Arc::new(Payload::from_elements(own));
-        let sends = self.others().map(|rank| (rank, Arc::clone(&own))).collect();
-        let receives = self.others().map(|rank| (rank, Payload::room::<E>(count(rank)))).collect();
-        let started = self.start(during, Exchange { sends, receives, summed: None });
+        let own = Arc::new(Payload::from_elements(elements));
+        let sends = self.other_ranks().map(|rank| (rank, Arc::clone(&own))).collect();
+        let receives = self.other_ranks().map(|rank| (rank, Payload::zeros::<E>(count(rank)))).collect();
+        let started = self.start_exchange(operation, Exchange { sends, receives, summed: None });
         let mut parts: Vec<Vec<E>> = vec![Vec::new(); self.size()];
-        for (rank, payload) in self.finish(started)?.receives {
+        for (rank, payload) in self.finish_exchange(started)?.receives {
             parts[rank] = payload.into_elements();
         }
         parts[self.rank()] = Arc::unwrap_or_clone(own).into_elements();

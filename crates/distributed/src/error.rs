@@ -30,12 +30,12 @@ pub enum Error {
 
     /// Other ranks ended, or this rank waited for them until the deadline. The group cannot continue: end the program
     /// and start it again from its last checkpoint.
-    #[error("{}", lost(*rank, during, *waited, silent, late))]
+    #[error("{}", lost_message(*rank, operation, *waited, silent, late))]
     Lost {
         /// The rank that waited.
         rank: usize,
         /// The operation during which this rank waited, such as `all_reduce`.
-        during: &'static str,
+        operation: &'static str,
         /// The deadline. This rank waited at most this time.
         waited: Duration,
         /// The ranks that gave no sign of life.
@@ -46,7 +46,7 @@ pub enum Error {
 
     /// The ranks called one operation with different arguments, such as shapes or types, or called different
     /// operations. All ranks get this error.
-    #[error("the ranks differ: {}", said(descriptions))]
+    #[error("the ranks differ: {}", mismatch_message(descriptions))]
     Mismatch {
         /// The operation and the arguments of each rank, in the order of the ranks.
         descriptions: Vec<String>,
@@ -176,7 +176,7 @@ impl Error {
 }
 
 /// Returns a list of ranks as text: `rank 2`, or `ranks 1, 3 and 4`. An empty list becomes `another rank`.
-fn ranks(numbers: &[usize]) -> String {
+fn list_ranks(numbers: &[usize]) -> String {
     match numbers {
         [] => "another rank".to_owned(),
         [one] => format!("rank {one}"),
@@ -187,18 +187,18 @@ fn ranks(numbers: &[usize]) -> String {
     }
 }
 
-fn lost(rank: usize, during: &str, waited: Duration, silent: &[usize], late: &[usize]) -> String {
+fn lost_message(rank: usize, operation: &str, waited: Duration, silent: &[usize], late: &[usize]) -> String {
     let seconds = waited.as_secs_f64();
     let what = if silent.is_empty() {
-        format!("{} did not come to it (alive, but slow or elsewhere in the program)", ranks(late))
+        format!("{} did not come to it (alive, but slow or elsewhere in the program)", list_ranks(late))
     } else {
-        format!("{} gave no sign of life (died, hangs, or its network is cut)", ranks(silent))
+        format!("{} gave no sign of life (died, hangs, or its network is cut)", list_ranks(silent))
     };
-    format!("rank {rank} waited {seconds:.1} s in {during}: {what}; start again from the last checkpoint")
+    format!("rank {rank} waited {seconds:.1} s in {operation}: {what}; start again from the last checkpoint")
 }
 
 /// Returns the descriptions as text. Ranks with equal descriptions are named together.
-fn said(descriptions: &[String]) -> String {
+fn mismatch_message(descriptions: &[String]) -> String {
     let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
     for (rank, text) in descriptions.iter().enumerate() {
         match groups.iter_mut().find(|(known, _)| known == text) {
@@ -206,7 +206,8 @@ fn said(descriptions: &[String]) -> String {
             None => groups.push((text, vec![rank])),
         }
     }
-    let parts: Vec<String> = groups.iter().map(|(text, numbers)| format!("{} called {text}", ranks(numbers))).collect();
+    let parts: Vec<String> =
+        groups.iter().map(|(text, numbers)| format!("{} called {text}", list_ranks(numbers))).collect();
     parts.join("; ")
 }
 
@@ -223,7 +224,7 @@ mod tests {
         );
         let lost = Error::Lost {
             rank: 0,
-            during: "all_reduce",
+            operation: "all_reduce",
             waited: Duration::from_secs(5),
             silent: vec![2],
             late: vec![1],

@@ -14,17 +14,17 @@ use std::time::Duration;
 use wengert_tensor::set_num_threads;
 
 #[cfg(feature = "mpi")]
-use crate::panics::panics_end_the_job;
+use crate::panics::end_job_on_panic;
 use crate::payload::Payload;
 #[cfg(feature = "mpi")]
 use crate::transport::mpi::Mpi;
 use crate::transport::threads::Threads;
 use crate::transport::{Exchange, Pending, Stalled, Transport};
-use crate::tree::part;
+use crate::tree::part_range;
 use crate::{Error, Result};
 
 /// The default time for which a rank waits for other ranks.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEFAULT_DEADLINE: Duration = Duration::from_secs(120);
 
 /// The processes that train one model together, as one process sees them. PyTorch: the process group of
 /// `torch.distributed`.
@@ -47,7 +47,7 @@ pub struct Group {
     size: usize,
     transport: Box<dyn Transport>,
     deadline: Cell<Duration>,
-    sent: Cell<Traffic>,
+    traffic: Cell<Traffic>,
 }
 
 /// The amount of data that a rank has sent since its group was made. A sum by MPI's own all-reduce counts as one
@@ -61,9 +61,9 @@ pub struct Traffic {
 }
 
 /// An exchange of messages that has been started but not awaited, with the name of the operation that needs it.
-pub(crate) struct Started {
+pub(crate) struct PendingExchange {
     pending: Box<dyn Pending>,
-    during: &'static str,
+    operation: &'static str,
 }
 
 impl Group {
@@ -80,31 +80,31 @@ impl Group {
     /// [`Error::BuiltWithoutMpi`] if a launcher started several processes and the feature `mpi` is off;
     /// [`Error::Start`] if MPI cannot be started, was started by an earlier call, or `WENGERT_DEADLINE` is not a number of seconds.
     pub fn world() -> Result<Group> {
-        let launched = first_number(&["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS"]);
-        let size = launched.or_else(|| env::var_os("PMIX_RANK").and(first_number(&["SLURM_NTASKS"])));
+        let launched = first_number_in_env(&["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS"]);
+        let size = launched.or_else(|| env::var_os("PMIX_RANK").and(first_number_in_env(&["SLURM_NTASKS"])));
         let Some(size) = size else {
             return Ok(Group::alone());
         };
-        let deadline = env::var_os("WENGERT_DEADLINE").map_or(Ok(DEADLINE), |text| seconds(&text))?;
-        let group = Group::launched(size)?;
+        let deadline = env::var_os("WENGERT_DEADLINE").map_or(Ok(DEFAULT_DEADLINE), |text| parse_seconds(&text))?;
+        let group = Group::from_launcher(size)?;
         group.set_deadline(deadline);
         if env::var_os("WENGERT_NUM_THREADS").is_none() {
-            set_num_threads(share_of_cores());
+            set_num_threads(cores_per_rank());
         }
         Ok(group)
     }
 
     #[cfg(feature = "mpi")]
-    fn launched(_size: usize) -> Result<Group> {
-        let (transport, rank, size) = Mpi::start(DEADLINE)?;
+    fn from_launcher(_size: usize) -> Result<Group> {
+        let (transport, rank, size) = Mpi::start(DEFAULT_DEADLINE)?;
         if size > 1 {
-            panics_end_the_job(rank);
+            end_job_on_panic(rank);
         }
-        Ok(Group::over(Box::new(transport), rank, size))
+        Ok(Group::with_transport(Box::new(transport), rank, size))
     }
 
     #[cfg(not(feature = "mpi"))]
-    fn launched(size: usize) -> Result<Group> {
+    fn from_launcher(size: usize) -> Result<Group> {
         if size == 1 { Ok(Group::alone()) } else { Err(Error::BuiltWithoutMpi { size }) }
     }
 
@@ -135,12 +135,12 @@ impl Group {
         let mut ends = Threads::of_size(N).into_iter();
         std::array::from_fn(|rank| {
             let ends: Box<dyn Transport> = Box::new(ends.next().expect("there are N"));
-            Group::over(ends, rank, N)
+            Group::with_transport(ends, rank, N)
         })
     }
 
-    fn over(transport: Box<dyn Transport>, rank: usize, size: usize) -> Group {
-        Group { rank, size, transport, deadline: Cell::new(DEADLINE), sent: Cell::default() }
+    fn with_transport(transport: Box<dyn Transport>, rank: usize, size: usize) -> Group {
+        Group { rank, size, transport, deadline: Cell::new(DEFAULT_DEADLINE), traffic: Cell::default() }
     }
 
     /// Returns the index of this process among the ranks, from 0.
@@ -171,13 +171,13 @@ impl Group {
 
     /// Returns the amount of data that this rank has sent since the group was made.
     pub fn traffic(&self) -> Traffic {
-        self.sent.get()
+        self.traffic.get()
     }
 
     /// Returns this rank's range of `count` items, such as files or rows. The sizes of the ranges differ by at most
     /// one.
     pub fn share(&self, count: usize) -> std::ops::Range<usize> {
-        part(count, self.size, self.rank)
+        part_range(count, self.size, self.rank)
     }
 
     /// Prints a line on rank 0 only, such as the progress of a training run. If the output is closed or full, the line is lost without an error.
@@ -192,9 +192,9 @@ impl Group {
         log::warn!("rank {} of {}: {text}", self.rank, self.size);
     }
 
-    /// Starts an exchange of messages for the operation named `during`, and adds its messages and bytes to the traffic.
-    pub(crate) fn start(&self, during: &'static str, exchange: Exchange) -> Started {
-        let Traffic { mut messages, mut bytes } = self.sent.get();
+    /// Starts an exchange of messages for the operation named `operation`, and adds its messages and bytes to the traffic.
+    pub(crate) fn start_exchange(&self, operation: &'static str, exchange: Exchange) -> PendingExchange {
+        let Traffic { mut messages, mut bytes } = self.traffic.get();
         messages += exchange.sends.len() as u64;
         bytes += exchange.sends.iter().map(|(_, payload)| payload.size() as u64).sum::<u64>();
         if let Some(summed) = &exchange.summed {
@@ -202,56 +202,61 @@ impl Group {
             bytes += 2 * (summed.size() * (self.size - 1) / self.size) as u64;
             messages += 1;
         }
-        self.sent.set(Traffic { messages, bytes });
-        Started { pending: self.transport.start(exchange), during }
+        self.traffic.set(Traffic { messages, bytes });
+        PendingExchange { pending: self.transport.start(exchange), operation }
     }
 
     /// Waits for a started exchange, and returns the exchange with the received messages. Returns [`Error::Lost`] if
     /// the exchange is not complete at the deadline.
-    pub(crate) fn finish(&self, started: Started) -> Result<Exchange> {
-        let (during, waited) = (started.during, self.deadline.get());
-        let lost = |Stalled { silent, late }| Error::Lost { rank: self.rank, during, waited, silent, late };
+    pub(crate) fn finish_exchange(&self, started: PendingExchange) -> Result<Exchange> {
+        let (operation, waited) = (started.operation, self.deadline.get());
+        let lost = |Stalled { silent, late }| Error::Lost { rank: self.rank, operation, waited, silent, late };
         started.pending.wait(waited).map_err(lost)
     }
 
     /// Returns true if the transport can sum over ranks, as MPI does.
-    pub(crate) fn sums(&self) -> bool {
-        self.transport.sums()
+    pub(crate) fn can_sum(&self) -> bool {
+        self.transport.can_sum()
     }
 
     /// Returns the indices of the other ranks. Each rank begins with its successor, so that not all ranks send to the same rank at once.
-    pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<> {
+    pub(crate) fn other_ranks(&self) -> impl Iterator<Item = usize> + use<> {
         let (rank, size) = (self.rank, self.size);
         (1..size).map(move |step| (rank + step) % size)
     }
 
-    /// Sends the bytes `own` to all ranks, and returns the bytes of every rank. Rank `r` sends `sizes[r]` bytes. This method makes a single
+    /// Sends `bytes` to all ranks, and returns the bytes of every rank. Rank `r` sends `sizes[r]` bytes. This method makes a single
     /// exchange of messages, and does not check that all ranks called it.
-    pub(crate) fn all_bytes(&self, during: &'static str, own: Vec<u8>, sizes: &[usize]) -> Result<Vec<Vec<u8>>> {
-        let own = Arc::new(Payload::Bytes(own));
-        let sends = self.others().map(|rank| (rank, Arc::clone(&own))).collect();
-        let receives = self.others().map(|rank| (rank, Payload::Bytes(vec![0; sizes[rank]]))).collect();
-        let started = self.start(during, Exchange { sends, receives, summed: None });
+    pub(crate) fn all_gather_bytes(
+        &self,
+        operation: &'static str,
+        bytes: Vec<u8>,
+        sizes: &[usize],
+    ) -> Result<Vec<Vec<u8>>> {
+        let own = Arc::new(Payload::Bytes(bytes));
+        let sends = self.other_ranks().map(|rank| (rank, Arc::clone(&own))).collect();
+        let receives = self.other_ranks().map(|rank| (rank, Payload::Bytes(vec![0; sizes[rank]]))).collect();
+        let started = self.start_exchange(operation, Exchange { sends, receives, summed: None });
         let mut all = vec![Vec::new(); self.size];
-        for (rank, payload) in self.finish(started)?.receives {
+        for (rank, payload) in self.finish_exchange(started)?.receives {
             all[rank] = payload.into_bytes();
         }
         all[self.rank] = Arc::unwrap_or_clone(own).into_bytes();
         Ok(all)
     }
 
-    /// Checks that all ranks called the operation `during`, and with the same `description` of its arguments.
+    /// Checks that all ranks called the operation `operation`, and with the same `description` of its arguments.
     ///
     /// # Errors
     ///
     /// [`Error::Mismatch`], on every rank, if the ranks differ; [`Error::Lost`].
-    pub(crate) fn agree(&self, during: &'static str, description: &str) -> Result<()> {
+    pub(crate) fn check_agreement(&self, operation: &'static str, description: &str) -> Result<()> {
         if self.size == 1 {
             return Ok(());
         }
-        let text = format!("{during} of {description}");
+        let text = format!("{operation} of {description}");
         let digest = [hash([text.as_bytes()]), text.len() as u64].map(u64::to_le_bytes).concat();
-        let digests = self.all_bytes(during, digest, &vec![16; self.size])?;
+        let digests = self.all_gather_bytes(operation, digest, &vec![16; self.size])?;
         if digests.iter().all(|other| *other == digests[0]) {
             return Ok(());
         }
@@ -259,7 +264,7 @@ impl Group {
         let length =
             |digest: &Vec<u8>| digest.as_chunks::<8>().0.get(1).map_or(0, |&length| u64::from_le_bytes(length));
         let sizes: Vec<usize> = digests.iter().map(|digest| length(digest) as usize).collect();
-        let texts = self.all_bytes(during, text.into_bytes(), &sizes)?;
+        let texts = self.all_gather_bytes(operation, text.into_bytes(), &sizes)?;
         let descriptions = texts.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect();
         Err(Error::Mismatch { descriptions })
     }
@@ -270,7 +275,7 @@ impl Group {
     ///
     /// [`Error::Mismatch`], on every rank, if a rank called another operation; [`Error::Lost`].
     pub fn barrier(&self) -> Result<()> {
-        self.agree("barrier", "nothing")
+        self.check_agreement("barrier", "nothing")
     }
 
     /// Returns true if `flag` is set on any rank: for example, a signal came, or the loss is not finite. All ranks get
@@ -280,19 +285,19 @@ impl Group {
     ///
     /// [`Error::Mismatch`], on every rank, if a rank called another operation; [`Error::Lost`].
     pub fn any(&self, flag: bool) -> Result<bool> {
-        self.agree("any", "a flag")?;
-        let flags = self.all_bytes("any", vec![flag.into()], &vec![1; self.size])?;
+        self.check_agreement("any", "a flag")?;
+        let flags = self.all_gather_bytes("any", vec![flag.into()], &vec![1; self.size])?;
         Ok(flags.iter().any(|flag| flag[..] == [1]))
     }
 
     /// Sends the text of rank `root` to all ranks, and returns this text. The other ranks' `text` is ignored. Returns
     /// an error only if a rank was lost.
-    pub(crate) fn text_of(&self, root: usize, text: &str) -> Result<String> {
+    pub(crate) fn broadcast_text(&self, root: usize, text: &str) -> Result<String> {
         let own = if self.rank == root { text.as_bytes().to_vec() } else { Vec::new() };
-        let lengths = self.all_bytes("text", (own.len() as u64).to_le_bytes().to_vec(), &vec![8; self.size])?;
+        let lengths = self.all_gather_bytes("text", (own.len() as u64).to_le_bytes().to_vec(), &vec![8; self.size])?;
         let length = |bytes: &Vec<u8>| bytes.as_chunks::<8>().0.first().map_or(0, |&length| u64::from_le_bytes(length));
         let sizes: Vec<usize> = lengths.iter().map(|bytes| length(bytes) as usize).collect();
-        let texts = self.all_bytes("text", own, &sizes)?;
+        let texts = self.all_gather_bytes("text", own, &sizes)?;
         Ok(String::from_utf8_lossy(&texts[root]).into_owned())
     }
 }
@@ -305,13 +310,13 @@ pub(crate) fn hash<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
 }
 
 /// Returns the value of the first environment variable in `names` that contains a number, or `None` if there is none.
-fn first_number(names: &[&str]) -> Option<usize> {
+fn first_number_in_env(names: &[&str]) -> Option<usize> {
     names.iter().find_map(|name| env::var(name).ok()?.trim().parse().ok())
 }
 
 /// Returns the time that `text`, the value of `WENGERT_DEADLINE`, gives in seconds. Returns an error if `text` is not a
 /// number of seconds.
-fn seconds(text: &OsStr) -> Result<Duration> {
+fn parse_seconds(text: &OsStr) -> Result<Duration> {
     let seconds = text.to_str().and_then(|text| text.trim().parse().ok());
     let reason = "`WENGERT_DEADLINE` must be a number of seconds, at least 0";
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or(Error::Start { reason })
@@ -319,11 +324,12 @@ fn seconds(text: &OsStr) -> Result<Duration> {
 
 /// Returns the number of this machine's cores divided by the number of ranks on this machine, but at least 1. If the
 /// launcher binds this process to fewer cores, returns the number of these cores.
-fn share_of_cores() -> usize {
+fn cores_per_rank() -> usize {
     let bound = available_parallelism().map_or(1, usize::from);
     let listed = fs::read_to_string("/proc/cpuinfo")
         .map_or(0, |text| text.lines().filter(|line| line.starts_with("processor")).count());
-    let local = first_number(&["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"]).unwrap_or(1);
+    let local =
+        first_number_in_env(&["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"]).unwrap_or(1);
     bound.min(listed.max(bound) / local.max(1)).max(1)
 }
 
@@ -339,7 +345,7 @@ mod tests {
             for group in Group::in_process::<3>() {
                 scope.spawn(move || {
                     let description = if group.rank() == 1 { "f64 [3]" } else { "f32 [2]" };
-                    let error = group.agree("all_reduce", description).unwrap_err().to_string();
+                    let error = group.check_agreement("all_reduce", description).unwrap_err().to_string();
                     let expected = "the ranks differ: ranks 0 and 2 called all_reduce of f32 [2]; rank 1 called \
                                     all_reduce of f64 [3]";
                     assert_eq!(error, expected);
@@ -358,7 +364,10 @@ mod tests {
                 scope.spawn(move || {
                     group.set_deadline(Duration::from_millis(50));
                     let error = group.barrier().unwrap_err();
-                    assert!(matches!(&error, Error::Lost { late, during: "barrier", .. } if late == &[1]), "{error}");
+                    assert!(
+                        matches!(&error, Error::Lost { late, operation: "barrier", .. } if late == &[1]),
+                        "{error}"
+                    );
                 });
             }
         });
@@ -367,9 +376,9 @@ mod tests {
 
     #[test]
     fn a_wrong_deadline_is_an_error() {
-        assert_eq!(seconds(OsStr::new(" 2.5 ")).unwrap(), Duration::from_millis(2500));
+        assert_eq!(parse_seconds(OsStr::new(" 2.5 ")).unwrap(), Duration::from_millis(2500));
         for text in ["", "abc", "-1", "nan", "inf"] {
-            let error = seconds(OsStr::new(text)).unwrap_err().to_string();
+            let error = parse_seconds(OsStr::new(text)).unwrap_err().to_string();
             assert!(error.contains("`WENGERT_DEADLINE` must be a number of seconds"), "{error}");
         }
     }
@@ -381,7 +390,7 @@ mod tests {
                 scope.spawn(move || {
                     assert!(group.any(group.rank() == 2).unwrap());
                     assert!(!group.any(false).unwrap());
-                    assert_eq!(group.text_of(1, &format!("from {}", group.rank())).unwrap(), "from 1");
+                    assert_eq!(group.broadcast_text(1, &format!("from {}", group.rank())).unwrap(), "from 1");
                 });
             }
         });

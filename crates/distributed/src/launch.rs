@@ -17,9 +17,9 @@ use crate::{Error, Result};
 
 /// The signals that set a [`StopSignal`].
 #[cfg(unix)]
-const STOP: [i32; 2] = [consts::SIGTERM, consts::SIGUSR1];
+const STOP_SIGNALS: [i32; 2] = [consts::SIGTERM, consts::SIGUSR1];
 #[cfg(not(unix))]
-const STOP: [i32; 1] = [consts::SIGINT];
+const STOP_SIGNALS: [i32; 1] = [consts::SIGINT];
 
 /// Runs `program` with the group of all ranks and returns the exit code.
 ///
@@ -49,7 +49,7 @@ pub fn run(program: impl FnOnce(&Group) -> Result<(), Box<dyn StdError>>) -> Exi
         return ExitCode::SUCCESS;
     };
     eprintln!("rank {} of {}: error: {error}", group.rank(), group.size());
-    let code = code_of(&*error);
+    let code = exit_code_of(&*error);
     if group.size() > 1 {
         // A regular shutdown of MPI would wait for ranks that have ended or are in another operation.
         let _ = io::stdout().flush();
@@ -60,7 +60,7 @@ pub fn run(program: impl FnOnce(&Group) -> Result<(), Box<dyn StdError>>) -> Exi
 }
 
 /// Returns the largest exit code of the error and its sources, or 1 if none of them is an error of this crate.
-fn code_of(error: &(dyn StdError + 'static)) -> u8 {
+fn exit_code_of(error: &(dyn StdError + 'static)) -> u8 {
     let errors = successors(Some(error), |&error| error.source());
     errors.filter_map(|error| error.downcast_ref()).map(Error::exit_code).max().unwrap_or(1)
 }
@@ -95,7 +95,7 @@ impl StopSignal {
     /// [`Error::Signal`] if the system does not allow a signal handler.
     pub fn listen() -> Result<Self> {
         let came = Arc::new(AtomicBool::new(false));
-        for signal in STOP {
+        for signal in STOP_SIGNALS {
             flag::register(signal, Arc::clone(&came)).map_err(Error::Signal)?;
         }
         Ok(StopSignal { came })
@@ -119,10 +119,10 @@ mod tests {
 
     #[test]
     fn a_lost_rank_inside_of_another_error_gives_its_exit_code() {
-        let lost = || Error::Lost { rank: 0, during: "step", waited: Duration::ZERO, silent: vec![1], late: vec![] };
-        assert_eq!(code_of(&lost()), crate::EXIT_LOST);
-        assert_eq!(code_of(&Outer(Outer(lost().into()).into())), crate::EXIT_LOST);
-        assert_eq!(code_of(&Outer(Error::NoRows.into())), 1);
-        assert_eq!(code_of(&io::Error::other("full")), 1);
+        let lost = || Error::Lost { rank: 0, operation: "step", waited: Duration::ZERO, silent: vec![1], late: vec![] };
+        assert_eq!(exit_code_of(&lost()), crate::EXIT_LOST);
+        assert_eq!(exit_code_of(&Outer(Outer(lost().into()).into())), crate::EXIT_LOST);
+        assert_eq!(exit_code_of(&Outer(Error::NoRows.into())), 1);
+        assert_eq!(exit_code_of(&io::Error::other("full")), 1);
     }
 }

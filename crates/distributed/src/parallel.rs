@@ -11,17 +11,17 @@ use crate::collective::add;
 use crate::flat::{Layout, Leaves};
 use crate::group::Group;
 use crate::parameter_shards::ParameterShards;
-use crate::reduction::{BLOCK, Cut, Division, Summing};
-use crate::sync::computing;
-use crate::tree::{Node, Plan, Sums, part};
+use crate::reduction::{BLOCK, Division, Partitioning, PendingSum};
+use crate::sync::compute_shard;
+use crate::tree::{Node, PartialSums, ShardPlan, part_range};
 use crate::{Error, Result};
 
 /// The default size of a bucket, in bytes. A bucket is a part of the gradients that is sent at once. With this size, the latency of a
 /// message is small compared with the time of its transfer.
-const BUCKET: usize = 4 << 20;
+const DEFAULT_BUCKET_BYTES: usize = 4 << 20;
 
 /// The default number of shards into which a batch is divided.
-const SHARDS: usize = 8;
+const DEFAULT_SHARDS: usize = 8;
 
 impl Group {
     /// Replaces `gradients`, including the statistics for buffers, by the mean of the gradients of all ranks. Each rank has computed its
@@ -58,16 +58,21 @@ impl Group {
         if self.size() == 1 {
             return Ok(());
         }
-        let leaves = Leaves::of_gradients(gradients);
-        let layout = Layout::of(&leaves, gradients);
-        self.agree("average", &format!("{} in {}", layout.description(), T::DTYPE))?;
+        let leaves = Leaves::from_gradients(gradients);
+        let layout = Layout::from_gradients(&leaves, gradients);
+        self.check_agreement("average", &format!("{} in {}", layout.description(), T::DTYPE))?;
         let weight = T::from_f64(1.0 / self.size() as f64);
         let mut flat = layout.flatten(&leaves, T::ZERO, gradients, weight);
-        let plan = Plan::new(self.size(), self.size(), usize::MAX);
-        let division =
-            Division { group: self, length: flat.len(), tail: 0, bucket: BUCKET / size_of::<T>(), cut: Cut::Buckets };
+        let plan = ShardPlan::new(self.size(), self.size(), usize::MAX);
+        let division = Division {
+            group: self,
+            length: flat.len(),
+            tail_length: 0,
+            bucket_length: DEFAULT_BUCKET_BYTES / size_of::<T>(),
+            partitioning: Partitioning::Buckets,
+        };
         flat = division.sum(&plan, |_| Ok(std::mem::take(&mut flat)), true)?;
-        *gradients = layout.gradients(&leaves, &flat, false)?;
+        *gradients = layout.unflatten(&leaves, &flat, false)?;
         Ok(())
     }
 
@@ -97,19 +102,25 @@ impl Group {
         shards: usize,
         mut compute: impl FnMut(Range<usize>) -> Result<[f64; N]>,
     ) -> Result<[f64; N]> {
-        self.agree("sum_rows", &format!("{N} numbers of {rows} rows in {shards} shards"))?;
+        self.check_agreement("sum_rows", &format!("{N} numbers of {rows} rows in {shards} shards"))?;
         let leaves = shards.min(rows);
         if leaves == 0 {
             return Err(Error::NoRows);
         }
-        let plan = Plan::new(leaves, self.size(), usize::MAX);
-        let division = Division { group: self, length: N, tail: 0, bucket: BUCKET, cut: Cut::Buckets };
+        let plan = ShardPlan::new(leaves, self.size(), usize::MAX);
+        let division = Division {
+            group: self,
+            length: N,
+            tail_length: 0,
+            bucket_length: DEFAULT_BUCKET_BYTES,
+            partitioning: Partitioning::Buckets,
+        };
         let node = |round| {
-            let mut sums = Sums::new();
-            for leaf in plan.node(self.rank(), round).map_or(0..0, |node| node.range(leaves)) {
-                sums.push(Node::leaf(leaf), compute(part(rows, leaves, leaf))?.to_vec(), &mut add);
+            let mut sums = PartialSums::new();
+            for leaf in plan.node(self.rank(), round).map_or(0..0, |node| node.leaf_range(leaves)) {
+                sums.push(Node::leaf(leaf), compute(part_range(rows, leaves, leaf))?.to_vec(), &mut add);
             }
-            Ok(sums.total(&mut add).unwrap_or_default())
+            Ok(sums.into_total(&mut add).unwrap_or_default())
         };
         let total: Vec<f64> = division.sum(&plan, node, true)?;
         Ok(std::array::from_fn(|at| total[at]))
@@ -125,8 +136,8 @@ impl Group {
     pub fn save(&self, checkpoint: Option<Checkpoint>, path: impl AsRef<std::path::Path>) -> Result<()> {
         let outcome = checkpoint.map_or(Ok(()), |checkpoint| checkpoint.save(path));
         let reason = outcome.err().map_or_else(String::new, |error| error.to_string());
-        self.agree("save", "a checkpoint")?;
-        let reason = self.text_of(0, &reason)?;
+        self.check_agreement("save", "a checkpoint")?;
+        let reason = self.broadcast_text(0, &reason)?;
         if reason.is_empty() { Ok(()) } else { Err(Error::Checkpoint { reason }) }
     }
 }
@@ -143,10 +154,10 @@ pub struct Shard {
 }
 
 /// The division of a batch into shards and of the shards among the ranks, and the seed of the shards' random numbers.
-pub(crate) struct Planned {
-    pub(crate) count: usize,
+pub(crate) struct PlannedStep {
+    pub(crate) n_shards: usize,
     pub(crate) seed: u64,
-    pub(crate) plan: Plan,
+    pub(crate) plan: ShardPlan,
 }
 
 impl Shard {
@@ -220,11 +231,11 @@ pub struct DataParallel<'g, O: Optimizer<T>, T: Float = f32> {
     pub(crate) group: &'g Group,
     optimizer: O,
     shards: usize,
-    largest: usize,
-    clip: Option<f64>,
-    fast: bool,
+    max_shards_per_node: usize,
+    max_norm: Option<f64>,
+    is_fast: bool,
     pub(crate) parameter_shards: Option<ParameterShards<T>>,
-    bucket: usize,
+    bucket_length: usize,
 }
 
 impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
@@ -237,16 +248,16 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     pub fn new(group: &'g Group, model: &mut (impl Module<T> + ?Sized), optimizer: O) -> Result<Self> {
         group.broadcast_model(model)?;
         group.check_equal(model)?;
-        let (largest, bucket) = (usize::MAX, BUCKET / size_of::<T>());
+        let (max_shards_per_node, bucket_length) = (usize::MAX, DEFAULT_BUCKET_BYTES / size_of::<T>());
         Ok(DataParallel {
             group,
             optimizer,
-            shards: SHARDS,
-            largest,
-            clip: None,
-            fast: false,
+            shards: DEFAULT_SHARDS,
+            max_shards_per_node,
+            max_norm: None,
+            is_fast: false,
             parameter_shards: None,
-            bucket,
+            bucket_length,
         })
     }
 
@@ -261,7 +272,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// does.
     #[must_use]
     pub fn clip_norm(self, max_norm: f64) -> Self {
-        DataParallel { clip: Some(max_norm), ..self }
+        DataParallel { max_norm: Some(max_norm), ..self }
     }
 
     /// Makes a rank send sums of the gradients of at most `shards` of its shards, while it computes the next shards. The number of shards
@@ -269,14 +280,14 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// only one. With 1, it sends the gradients of every shard separately. This setting does not change the result.
     #[must_use]
     pub fn send_every(self, shards: usize) -> Self {
-        DataParallel { largest: shards.max(1), ..self }
+        DataParallel { max_shards_per_node: shards.max(1), ..self }
     }
 
     /// Sets the size of the buckets in which gradients are sent; 4 MiB by default. In [`step_recorded`](Self::step_recorded) each bucket is
     /// sent as soon as it is complete, unless states are sharded. This setting does not change the result. PyTorch: `bucket_cap_mb`.
     #[must_use]
     pub fn bucket_bytes(self, bytes: usize) -> Self {
-        DataParallel { bucket: (bytes / size_of::<T>()).max(1), ..self }
+        DataParallel { bucket_length: (bytes / size_of::<T>()).max(1), ..self }
     }
 
     /// Uses MPI's own all-reduce (`MPI_Iallreduce`) for sums, and computes all rows of a rank as one shard. This is faster, and guarantees
@@ -303,11 +314,11 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// [`Error::ShardedParameters`]; [`Error::ShardedStates`]. After an error, the ranks' slices are lost with `self`, so sharded parameters
     /// stay NaN.
     pub fn try_fast(self) -> Result<Self> {
-        self.need_whole("`gather` them before `fast`")?;
+        self.check_not_sharded("`gather` them before `fast`")?;
         if self.parameter_shards.as_ref().is_some_and(|shards| shards.has_states(&self.optimizer)) {
             return Err(Error::ShardedStates("call `fast` before the first step"));
         }
-        Ok(DataParallel { fast: true, parameter_shards: None, ..self })
+        Ok(DataParallel { is_fast: true, parameter_shards: None, ..self })
     }
 
     /// Divides the optimiser's states among the ranks (ZeRO, stage 1), so that each of N ranks has about 1/N of them.
@@ -337,8 +348,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// sharded parameters stay NaN.
     #[track_caller]
     pub fn try_sharded(self, model: &(impl Module<T> + ?Sized)) -> Result<Self> {
-        self.need_whole("`gather` them before `sharded`")?;
-        self.with_shards(model, Site::here("sharded"))
+        self.check_not_sharded("`gather` them before `sharded`")?;
+        self.divide_states(model, Site::here("sharded"))
     }
 
     /// Divides the parameters and the optimiser's states among the ranks (ZeRO, stage 3), so that each of N ranks has
@@ -373,7 +384,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// ranks' slices are lost with `self`. So parameters that are sharded, and therefore NaN in the model, stay NaN.
     #[track_caller]
     pub fn try_sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Result<Self> {
-        let mut parallel = self.with_shards(model, Site::here("sharded_parameters"))?;
+        let mut parallel = self.divide_states(model, Site::here("sharded_parameters"))?;
         parallel.release(model)?;
         Ok(parallel)
     }
@@ -381,24 +392,26 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// Divides the optimiser's states among the ranks. Keeps existing shards if the same parameters are frozen as
     /// before. Otherwise replaces the shards, or returns an error if they have values or states. Returns an error if
     /// the optimiser is not elementwise.
-    fn with_shards(mut self, model: &(impl Module<T> + ?Sized), at: Site) -> Result<Self> {
+    fn divide_states(mut self, model: &(impl Module<T> + ?Sized), at: Site) -> Result<Self> {
         if !self.optimizer.is_elementwise() {
             let path = std::any::type_name::<O>();
             let path = path.split('<').next().unwrap_or(path);
             return Err(Error::NotElementwise { optimizer: path.rsplit("::").next().unwrap_or(path), at });
         }
-        self.fast = false;
+        self.is_fast = false;
         if let Some(shards) = &self.parameter_shards {
-            if shards.fits(model) {
+            if shards.has_same_frozen(model) {
                 return Ok(self);
             }
             if shards.has_values || shards.has_states(&self.optimizer) {
                 return Err(Error::FrozenChanged);
             }
         }
-        let parameter_shards =
-            ParameterShards::new(model, self.division(ParameterShards::length(model), 0).slice(self.group.rank()))?;
-        parameter_shards.divide(model, &mut self.optimizer);
+        let parameter_shards = ParameterShards::new(
+            model,
+            self.division(ParameterShards::n_trainable_elements(model), 0).slice(self.group.rank()),
+        )?;
+        parameter_shards.divide_states(model, &mut self.optimizer);
         self.parameter_shards = Some(parameter_shards);
         Ok(self)
     }
@@ -412,9 +425,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     pub fn gather(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         // Parameters may have been frozen since they were divided, so the number of divided elements comes from the shards and not from the
         // model.
-        let division = self.division(self.parameter_shards.as_ref().map_or(0, ParameterShards::total), 0);
+        let division = self.division(self.parameter_shards.as_ref().map_or(0, ParameterShards::n_divided_elements), 0);
         match self.parameter_shards.as_mut().filter(|parameter_shards| parameter_shards.has_values) {
-            Some(parameter_shards) => parameter_shards.give(model, &division),
+            Some(parameter_shards) => parameter_shards.move_to_model(model, &division),
             None => Ok(()),
         }
     }
@@ -428,8 +441,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// not changed.
     pub fn release(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         match self.parameter_shards.as_mut().filter(|parameter_shards| !parameter_shards.has_values) {
-            Some(parameter_shards) if !parameter_shards.fits(model) => return Err(Error::FrozenChanged),
-            Some(parameter_shards) => parameter_shards.take(model),
+            Some(parameter_shards) if !parameter_shards.has_same_frozen(model) => return Err(Error::FrozenChanged),
+            Some(parameter_shards) => parameter_shards.move_from_model(model),
             None => {}
         }
         Ok(())
@@ -444,7 +457,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 
     /// Returns an error with `reason` if the parameters are sharded, and `Ok` otherwise.
-    fn need_whole(&self, reason: &'static str) -> Result<()> {
+    fn check_not_sharded(&self, reason: &'static str) -> Result<()> {
         let sharded = self.parameter_shards.as_ref().is_some_and(|parameter_shards| parameter_shards.has_values);
         if sharded { Err(Error::ShardedParameters(reason)) } else { Ok(()) }
     }
@@ -468,9 +481,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         whole + self.parameter_shards.as_ref().map_or(0, |shards| shards.state_bytes(&self.optimizer))
     }
 
-    pub(crate) fn division(&self, length: usize, tail: usize) -> Division<'g> {
-        let cut = if self.parameter_shards.is_some() { Cut::Slices } else { Cut::Buckets };
-        Division { group: self.group, length, tail, bucket: self.bucket, cut }
+    pub(crate) fn division(&self, length: usize, tail_length: usize) -> Division<'g> {
+        let partitioning = if self.parameter_shards.is_some() { Partitioning::Slices } else { Partitioning::Buckets };
+        Division { group: self.group, length, tail_length, bucket_length: self.bucket_length, partitioning }
     }
 
     /// Takes one step along the mean gradient of a batch of `rows` rows. The step calls `compute` for each shard of this rank. `compute`
@@ -489,36 +502,36 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         generator: &mut Generator,
         mut compute: impl FnMut(&M, &mut Shard) -> Result<(T, Gradients<T>)>,
     ) -> Result<Step> {
-        self.need_whole("`step` needs the model's own parameters; use `step_recorded`")?;
+        self.check_not_sharded("`step` needs the model's own parameters; use `step_recorded`")?;
         let group = self.group;
-        let Planned { count, seed, plan } = self.planned(rows, generator)?;
-        let leaves = Leaves::of(model);
+        let PlannedStep { n_shards: count, seed, plan } = self.plan_step(rows, generator)?;
+        let leaves = Leaves::from_model(model);
         // This closure computes a node of the summation tree: the sum of the vectors (gradients, statistics and loss) of some of this
         // rank's shards.
         let mut layout = None;
         let mut node = |layout: &mut Option<Layout>, round: usize| -> Result<Vec<T>> {
-            let mut sums = Sums::new();
-            for number in plan.node(group.rank(), round).map_or(0..0, |node| node.range(count)) {
-                let mut shard = Shard::new(number, part(rows, count, number), seed);
+            let mut sums = PartialSums::new();
+            for number in plan.node(group.rank(), round).map_or(0..0, |node| node.leaf_range(count)) {
+                let mut shard = Shard::new(number, part_range(rows, count, number), seed);
                 let weight = T::from_f64(shard.rows.len() as f64 / rows as f64);
-                let (loss, gradients) = computing(|| compute(model, &mut shard))??;
-                let own = Layout::of(&leaves, &gradients);
+                let (loss, gradients) = compute_shard(|| compute(model, &mut shard))??;
+                let own = Layout::from_gradients(&leaves, &gradients);
                 let layout = &*layout.get_or_insert_with(|| own.clone());
-                layout.check(&own, number)?;
+                layout.check_equal(&own, number)?;
                 sums.push(Node::leaf(number), layout.flatten(&leaves, loss, &gradients, weight), &mut add);
             }
-            Ok(sums.total(&mut add).unwrap_or_default())
+            Ok(sums.into_total(&mut add).unwrap_or_default())
         };
         let has_rows = plan.node(group.rank(), 0).is_some();
         let mut first = if has_rows { Some(node(&mut layout, 0)?) } else { None };
-        let layout = self.agreed(layout, rows, count)?;
+        let layout = self.agree_on_layout(layout, rows, count)?;
         let mut own = Some(layout.clone());
         let flat_of = |round| match first.take() {
             Some(first) => Ok(first),
             None => node(&mut own, round),
         };
         let length = layout.gradient_length();
-        let tail = layout.length() - length;
+        let tail = layout.vector_length() - length;
         if self.parameter_shards.is_some() {
             let division = self.division(length, tail);
             let sums = division.sum(&plan, flat_of, false)?;
@@ -527,7 +540,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         let division = self.division(length, tail);
         let flat = if self.sums_by_mpi() {
             let own = first_or_zeros(flat_of, has_rows, length + tail)?;
-            let mut sum = Summing::new(&division, &plan, true);
+            let mut sum = PendingSum::new(&division, &plan, true);
             sum.send(Some(&own), None);
             sum.finish(true)?
         } else {
@@ -538,15 +551,15 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
     /// Returns true if MPI adds the gradients, in its own order.
     pub(crate) fn sums_by_mpi(&self) -> bool {
-        self.fast && self.group.sums() && self.group.size() > 1
+        self.is_fast && self.group.can_sum() && self.group.size() > 1
     }
 
     /// Returns the division of a batch of `rows` rows into shards, and of the shards among the ranks, with a seed from
     /// `generator`. Returns an error if there are no rows, if there are more ranks than shards, or if sharded parameters do not permit this
     /// number of rows.
-    pub(crate) fn planned(&self, rows: usize, generator: &mut Generator) -> Result<Planned> {
+    pub(crate) fn plan_step(&self, rows: usize, generator: &mut Generator) -> Result<PlannedStep> {
         let size = self.group.size();
-        let shards = if self.fast { size } else { self.shards };
+        let shards = if self.is_fast { size } else { self.shards };
         if shards < size {
             return Err(Error::TooFewShards { shards, size });
         }
@@ -558,8 +571,12 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         if sharded && !rows.is_multiple_of(shards) {
             return Err(Error::ShardedParameters("the rows of a batch must be a multiple of the shards"));
         }
-        let plan = if sharded { Plan::by_rounds(count, size) } else { Plan::new(count, size, self.largest) };
-        Ok(Planned { count, seed: generator.next_u64(), plan })
+        let plan = if sharded {
+            ShardPlan::by_rounds(count, size)
+        } else {
+            ShardPlan::new(count, size, self.max_shards_per_node)
+        };
+        Ok(PlannedStep { n_shards: count, seed: generator.next_u64(), plan })
     }
 
     /// Updates all parameters and buffers by `flat`, the sum of the vectors of all ranks. If a largest norm is set,
@@ -572,39 +589,40 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         mut flat: Vec<T>,
     ) -> Result<Step> {
         let length = layout.gradient_length();
-        let norm = self.clip.map(|max| {
-            let norm = blocks(&flat[..length]).into_iter().sum::<f64>().sqrt();
-            scale(&mut flat[..length], max, norm);
+        let norm = self.max_norm.map(|max| {
+            let norm = squared_norms_of_blocks(&flat[..length]).into_iter().sum::<f64>().sqrt();
+            clip(&mut flat[..length], max, norm);
             norm
         });
         let loss = flat[flat.len() - 1].to_f64();
-        self.optimizer.try_step(model, &layout.gradients(leaves, &flat, false)?)?;
+        self.optimizer.try_step(model, &layout.unflatten(leaves, &flat, false)?)?;
         Ok(Step { loss, norm })
     }
 
     /// Returns the layout of the vector that the ranks sum in this step. Returns an error if the ranks differ in the
     /// layout, the rows, or what is sharded.
-    pub(crate) fn agreed(&self, own: Option<Layout>, rows: usize, count: usize) -> Result<Layout> {
+    pub(crate) fn agree_on_layout(&self, layout: Option<Layout>, rows: usize, count: usize) -> Result<Layout> {
         let group = self.group;
         if group.size() == 1 {
-            return Ok(own.unwrap_or_default());
+            return Ok(layout.unwrap_or_default());
         }
         // A rank without rows receives the layout from rank 0, which always has rows.
-        let mut layout = own;
+        let mut layout = layout;
         if count < group.size() {
             let words = layout.as_ref().map_or_else(Vec::new, Layout::to_words);
-            let length = group.spread("step", vec![words.len() as i64], 1, 0)?;
-            let words = group.spread("step", words, length.first().map_or(0, |&length| length as usize), 0)?;
+            let length = group.broadcast_elements("step", vec![words.len() as i64], 1, 0)?;
+            let words =
+                group.broadcast_elements("step", words, length.first().map_or(0, |&length| length as usize), 0)?;
             layout = layout.or_else(|| Some(Layout::from_words(&words)));
         }
         let layout = layout.unwrap_or_default();
-        let way = match &self.parameter_shards {
+        let sharding = match &self.parameter_shards {
             None => "states whole",
             Some(parameter_shards) if parameter_shards.has_values => "parameters sharded",
             Some(_) => "states sharded",
         };
-        let how = format!("{rows} rows, {} in {}, {way}", layout.description(), T::DTYPE);
-        group.agree("step", &how)?;
+        let description = format!("{rows} rows, {} in {}, {sharding}", layout.description(), T::DTYPE);
+        group.check_agreement("step", &description)?;
         Ok(layout)
     }
 
@@ -619,12 +637,12 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         mut sums: Vec<T>,
     ) -> Result<Step> {
         let length = layout.gradient_length();
-        let norm = self.step_shard(model, layout, division, &mut sums)?;
-        let flat = division.all(sums)?;
+        let norm = self.update_own_parameters(model, layout, division, &mut sums)?;
+        let flat = division.all_gather(sums)?;
         if let Some(parameter_shards) = &self.parameter_shards {
-            parameter_shards.put(model, &flat)?;
+            parameter_shards.copy_to_model(model, &flat)?;
         }
-        try_update_buffers(model, &layout.gradients(leaves, &flat[length..], true)?)?;
+        try_update_buffers(model, &layout.unflatten(leaves, &flat[length..], true)?)?;
         Ok(Step { loss: flat[flat.len() - 1].to_f64(), norm })
     }
 
@@ -632,7 +650,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// only states are sharded, the new parameters replace these gradients. Returns the norm of the gradient of all
     /// parameters before clipping, or `None` without clipping. Returns an error if parameters were frozen or unfrozen, or a trained
     /// parameter has no gradient.
-    pub(crate) fn step_shard<M: Module<T>>(
+    pub(crate) fn update_own_parameters<M: Module<T>>(
         &mut self,
         model: &M,
         layout: &Layout,
@@ -640,7 +658,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         sums: &mut [T],
     ) -> Result<Option<f64>> {
         let Some(parameter_shards) =
-            self.parameter_shards.as_mut().filter(|parameter_shards| parameter_shards.fits(model))
+            self.parameter_shards.as_mut().filter(|parameter_shards| parameter_shards.has_same_frozen(model))
         else {
             return Err(Error::FrozenChanged);
         };
@@ -660,16 +678,16 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         let group = self.group;
         let slice = division.slice(group.rank());
         let own = slice.start..slice.end.min(length).max(slice.start);
-        let norm = match self.clip {
+        let norm = match self.max_norm {
             None => None,
             Some(max) => {
                 let blocks_of = |rank: usize| {
                     let slice = division.slice(rank);
                     slice.end.min(length).saturating_sub(slice.start).div_ceil(BLOCK)
                 };
-                let all = group.gather_parts("clip_norm", blocks(&sums[..own.len()]), blocks_of)?;
+                let all = group.gather_parts("clip_norm", squared_norms_of_blocks(&sums[..own.len()]), blocks_of)?;
                 let norm = all.into_iter().flatten().sum::<f64>().sqrt();
-                scale(&mut sums[..own.len()], max, norm);
+                clip(&mut sums[..own.len()], max, norm);
                 Some(norm)
             }
         };
@@ -688,7 +706,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// differ in paths, shapes or types, or a rank called another operation; [`Error::ShardedParameters`];
     /// [`Error::Lost`].
     pub fn checkpoint(&self, name: &str, model: &(impl Module<T> + ?Sized)) -> Result<Option<Checkpoint>> {
-        self.need_whole("`gather` them before a checkpoint")?;
+        self.check_not_sharded("`gather` them before a checkpoint")?;
         self.group.check_equal(model)?;
         let first = self.group.is_first();
         let Some(parameter_shards) = &self.parameter_shards else {
@@ -696,8 +714,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         };
         // As in `gather`, the number of divided elements comes from the shards, because parameters may have been frozen since they were
         // divided.
-        let division = self.division(parameter_shards.total(), 0);
-        let united = parameter_shards.united_optimizer(model, &self.optimizer, &division)?;
+        let division = self.division(parameter_shards.n_divided_elements(), 0);
+        let united = parameter_shards.gather_optimizer(model, &self.optimizer, &division)?;
         Ok(united.map(|optimizer| Checkpoint::new().model(model).optimizer(name, &optimizer, model)))
     }
 
@@ -710,11 +728,11 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// [`Error::Unequal`] if ranks read different files; [`Error::Mismatch`], on every rank, if a rank called another
     /// operation; [`Error::Lost`].
     pub fn load(&mut self, saved: &Saved, name: &str, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
-        self.need_whole("`gather` them before others are loaded")?;
+        self.check_not_sharded("`gather` them before others are loaded")?;
         saved.load_model(model)?;
         saved.load_optimizer(name, &mut self.optimizer, model)?;
         if let Some(parameter_shards) = &self.parameter_shards {
-            parameter_shards.divide(model, &mut self.optimizer);
+            parameter_shards.divide_states(model, &mut self.optimizer);
         }
         self.group.check_equal(model)
     }
@@ -732,12 +750,12 @@ fn first_or_zeros<T: Float>(
 
 /// Divides the gradients into blocks of [`BLOCK`] elements, and returns the sum of squares of each block. The blocks are the same for any
 /// number of ranks.
-fn blocks<T: Float>(gradients: &[T]) -> Vec<f64> {
+fn squared_norms_of_blocks<T: Float>(gradients: &[T]) -> Vec<f64> {
     gradients.chunks(BLOCK).map(|block| block.iter().map(|g| g.to_f64() * g.to_f64()).sum()).collect()
 }
 
 /// Scales the gradients, whose norm is `norm`, so that the norm is at most `max_norm`, as [`Gradients::clip_norm`] does.
-fn scale<T: Float>(gradients: &mut [T], max_norm: f64, norm: f64) {
+fn clip<T: Float>(gradients: &mut [T], max_norm: f64, norm: f64) {
     let factor = max_norm / (norm + 1e-6);
     if factor < 1.0 || factor.is_nan() {
         let factor = T::from_f64(factor);

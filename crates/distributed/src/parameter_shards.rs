@@ -30,9 +30,9 @@ struct ParameterShard<T: Float> {
     /// The elements of the parameter that this rank has, as a parameter for the optimiser.
     parameter: Parameter<T>,
     /// The range of the whole parameter in the vector of all parameters; empty for a frozen parameter.
-    place: Range<usize>,
+    parameter_range: Range<usize>,
     /// The range of this shard in the vector of all parameters.
-    part: Range<usize>,
+    shard_range: Range<usize>,
 }
 
 impl<T: Float> Module<T> for ParameterShards<T> {
@@ -52,25 +52,26 @@ impl<T: Float> ParameterShards<T> {
         let mut at = 0;
         let parameter_shards = model.named_parameters().into_iter().map(|(path, own)| {
             let count = if own.is_frozen() { 0 } else { own.value.numel() };
-            let place = at..at + count;
+            let parameter_range = at..at + count;
             at += count;
-            let part = place.start.max(slice.start).min(place.end)..place.end.min(slice.end).max(place.start);
-            let part = part.start..part.end.max(part.start);
-            let mut parameter = Parameter::new(Tensor::try_zeros([part.len()])?);
+            let shard_range = parameter_range.start.max(slice.start).min(parameter_range.end)
+                ..parameter_range.end.min(slice.end).max(parameter_range.start);
+            let shard_range = shard_range.start..shard_range.end.max(shard_range.start);
+            let mut parameter = Parameter::new(Tensor::try_zeros([shard_range.len()])?);
             parameter.set_frozen(own.is_frozen());
-            Ok(ParameterShard { path, parameter, place, part })
+            Ok(ParameterShard { path, parameter, parameter_range, shard_range })
         });
         Ok(ParameterShards { parameter_shards: parameter_shards.collect::<Result<_>>()?, has_values: false })
     }
 
     /// Returns the number of elements of all parameters that are not frozen.
-    pub(crate) fn length(model: &(impl Module<T> + ?Sized)) -> usize {
+    pub(crate) fn n_trainable_elements(model: &(impl Module<T> + ?Sized)) -> usize {
         let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
         trained.map(|parameter| parameter.value.numel()).sum()
     }
 
     /// Returns true if the same parameters of `model` are frozen as when the shards were made.
-    pub(crate) fn fits(&self, model: &(impl Module<T> + ?Sized)) -> bool {
+    pub(crate) fn has_same_frozen(&self, model: &(impl Module<T> + ?Sized)) -> bool {
         let parameters = model.parameters();
         let same = |(shard, own): (&ParameterShard<T>, &&Parameter<T>)| shard.parameter.is_frozen() == own.is_frozen();
         parameters.len() == self.parameter_shards.len() && self.parameter_shards.iter().zip(&parameters).all(same)
@@ -91,16 +92,17 @@ impl<T: Float> ParameterShards<T> {
                 continue;
             }
             if !self.has_values {
-                shard.cut(whole);
+                shard.copy_from_parameter(whole);
             }
-            let ParameterShard { parameter, part, .. } = shard;
-            let along = sums[within(part, slice)].to_vec();
-            gradients.push((parameter.id(), Tensor::from(along)));
+            let ParameterShard { parameter, shard_range, .. } = shard;
+            let shard_gradient = sums[relative_range(shard_range, slice)].to_vec();
+            gradients.push((parameter.id(), Tensor::from(shard_gradient)));
         }
         optimizer.try_step(self, &Gradients::from_parts(gradients, []))?;
-        for shard in self.parameter_shards.iter_mut().filter(|shard| !self.has_values && !shard.part.is_empty()) {
+        for shard in self.parameter_shards.iter_mut().filter(|shard| !self.has_values && !shard.shard_range.is_empty())
+        {
             let value = std::mem::replace(&mut shard.parameter.value, Tensor::zeros([0]));
-            for (to, from) in sums[within(&shard.part, slice)].iter_mut().zip(value.iter()) {
+            for (to, from) in sums[relative_range(&shard.shard_range, slice)].iter_mut().zip(value.iter()) {
                 *to = from;
             }
         }
@@ -108,28 +110,32 @@ impl<T: Float> ParameterShards<T> {
     }
 
     /// Returns the number of elements of all parameters that are divided into shards.
-    pub(crate) fn total(&self) -> usize {
-        self.parameter_shards.last().map_or(0, |shard| shard.place.end)
+    pub(crate) fn n_divided_elements(&self) -> usize {
+        self.parameter_shards.last().map_or(0, |shard| shard.parameter_range.end)
     }
 
     /// Moves the parameters' values from the model to this rank's shards. Each parameter of the model that was not frozen when the shards
     /// were made becomes a NaN that is expanded to its shape, so it needs no memory.
-    pub(crate) fn take(&mut self, model: &mut (impl Module<T> + ?Sized)) {
+    pub(crate) fn move_from_model(&mut self, model: &mut (impl Module<T> + ?Sized)) {
         self.has_values = true;
         for (shard, whole) in self.parameter_shards.iter_mut().zip(model.parameters_mut()) {
             if !shard.parameter.is_frozen() {
-                shard.cut(whole);
+                shard.copy_from_parameter(whole);
                 whole.value = Tensor::scalar(T::from_f64(f64::NAN)).expand(whole.value.shape());
             }
         }
     }
 
     /// Collects the values of all shards from all ranks, and moves them to the parameters of the model.
-    pub(crate) fn give(&mut self, model: &mut (impl Module<T> + ?Sized), division: &Division<'_>) -> Result<()> {
-        division.group.agree("gather", "parameters")?;
+    pub(crate) fn move_to_model(
+        &mut self,
+        model: &mut (impl Module<T> + ?Sized),
+        division: &Division<'_>,
+    ) -> Result<()> {
+        division.group.check_agreement("gather", "parameters")?;
         let trained = self.parameter_shards.iter().filter(|shard| !shard.parameter.is_frozen());
         let own = trained.flat_map(|shard| shard.parameter.value.iter().collect::<Vec<T>>()).collect();
-        self.put(model, &division.all(own)?)?;
+        self.copy_to_model(model, &division.all_gather(own)?)?;
         self.has_values = false;
         self.parameter_shards.iter_mut().for_each(|shard| shard.parameter.value = Tensor::zeros([0]));
         Ok(())
@@ -148,27 +154,32 @@ impl<T: Float> ParameterShards<T> {
     }
 
     /// Returns the range of elements that `rank` owns of the parameter at `position`, relative to the parameter's first element.
-    pub(crate) fn part(&self, position: usize, rank: usize, division: &Division<'_>) -> Range<usize> {
-        let (place, slice) = (&self.parameter_shards[position].place, division.slice(rank));
+    pub(crate) fn range_on_rank(&self, position: usize, rank: usize, division: &Division<'_>) -> Range<usize> {
+        let (place, slice) = (&self.parameter_shards[position].parameter_range, division.slice(rank));
         let part = place.start.max(slice.start).min(place.end)..place.end.min(slice.end).max(place.start);
         part.start - place.start..part.end.max(part.start) - place.start
     }
 
     /// Returns the whole parameter at `position`, collected from all ranks. All ranks must call this method for the
     /// same parameters in the same order.
-    pub(crate) fn fetch(&self, position: usize, shape: &Shape, division: &Division<'_>) -> Result<Tensor<T>> {
+    pub(crate) fn gather_parameter(
+        &self,
+        position: usize,
+        shape: &Shape,
+        division: &Division<'_>,
+    ) -> Result<Tensor<T>> {
         let own = self.parameter_shards[position].parameter.value.try_to_vec()?;
-        let count = |rank| self.part(position, rank, division).len();
+        let count = |rank| self.range_on_rank(position, rank, division).len();
         let parts = division.group.gather_parts("parameters", own, count)?;
         Ok(Tensor::try_from_vec(parts.concat(), shape)?)
     }
 
     /// Sets the model's parameters from `flat`, the vector of all parameters that were not frozen when the shards were made.
-    pub(crate) fn put(&self, model: &mut (impl Module<T> + ?Sized), flat: &[T]) -> Result<()> {
+    pub(crate) fn copy_to_model(&self, model: &mut (impl Module<T> + ?Sized), flat: &[T]) -> Result<()> {
         for (shard, whole) in self.parameter_shards.iter().zip(model.parameters_mut()) {
             if !shard.parameter.is_frozen() {
                 let shape = whole.value.shape().clone();
-                whole.value = Tensor::try_from_vec(flat[shard.place.clone()].to_vec(), &shape)?;
+                whole.value = Tensor::try_from_vec(flat[shard.parameter_range.clone()].to_vec(), &shape)?;
             }
         }
         Ok(())
@@ -187,7 +198,7 @@ impl<T: Float> ParameterShards<T> {
 
     /// Replaces the states for the whole `model` in `optimizer` by the states for this rank's slice. If a parameter has no states, removes
     /// the states of its shard. The states of parameters that were frozen when the shards were made are not divided.
-    pub(crate) fn divide(&self, model: &(impl Module<T> + ?Sized), optimizer: &mut impl Optimizer<T>) {
+    pub(crate) fn divide_states(&self, model: &(impl Module<T> + ?Sized), optimizer: &mut impl Optimizer<T>) {
         for (shard, whole) in self.parameter_shards.iter().zip(model.parameters()) {
             if shard.parameter.is_frozen() {
                 continue;
@@ -196,7 +207,8 @@ impl<T: Float> ParameterShards<T> {
                 optimizer.common_mut().take_states(&shard.parameter);
                 continue;
             };
-            let own = shard.part.start - shard.place.start..shard.part.end - shard.place.start;
+            let own = shard.shard_range.start - shard.parameter_range.start
+                ..shard.shard_range.end - shard.parameter_range.start;
             let cut = |tensor: Tensor<T>| match tensor.rank() {
                 // A state that is a single number belongs to the whole parameter, and every rank keeps it.
                 0 if *tensor.shape() != *whole.value.shape() => tensor,
@@ -208,7 +220,7 @@ impl<T: Float> ParameterShards<T> {
     }
 
     /// Returns an optimiser with the states for the whole `model` on rank 0. The other ranks send their states and return `None`.
-    pub(crate) fn united_optimizer<O: Optimizer<T>>(
+    pub(crate) fn gather_optimizer<O: Optimizer<T>>(
         &self,
         model: &(impl Module<T> + ?Sized),
         optimizer: &O,
@@ -225,39 +237,40 @@ impl<T: Float> ParameterShards<T> {
             for (shard, states) in self.parameter_shards.iter().zip(&own) {
                 let tensor = states.as_ref().and_then(|states| states.tensors.get(number));
                 if let Some(tensor) = tensor.filter(|tensor| tensor.rank() == 1) {
-                    for (to, from) in flat[within(&shard.part, &slice)].iter_mut().zip(tensor.iter()) {
+                    for (to, from) in flat[relative_range(&shard.shard_range, &slice)].iter_mut().zip(tensor.iter()) {
                         *to = from;
                     }
                 }
             }
-            whole.push(division.at_first(flat)?);
+            whole.push(division.gather_to_first(flat)?);
         }
         if !division.group.is_first() {
             return Ok(None);
         }
-        let mut united = optimizer.clone();
+        let mut gathered = optimizer.clone();
         for ((shard, states), parameter) in self.parameter_shards.iter().zip(own).zip(model.parameters()) {
-            united.common_mut().take_states(&shard.parameter);
+            gathered.common_mut().take_states(&shard.parameter);
             let Some(States { steps, tensors }) = states else {
                 continue;
             };
-            let unite = |(number, tensor): (usize, Tensor<T>)| {
+            let gather = |(number, tensor): (usize, Tensor<T>)| {
                 let flat = whole.get(number).filter(|_| tensor.rank() == 1);
                 flat.map_or(Ok(tensor), |flat: &Vec<T>| {
-                    Tensor::try_from_vec(flat[shard.place.clone()].to_vec(), parameter.value.shape())
+                    Tensor::try_from_vec(flat[shard.parameter_range.clone()].to_vec(), parameter.value.shape())
                 })
             };
-            let tensors = tensors.into_iter().enumerate().map(unite).collect::<std::result::Result<_, _>>()?;
-            united.common_mut().set_states(parameter, States { steps, tensors });
+            let tensors = tensors.into_iter().enumerate().map(gather).collect::<std::result::Result<_, _>>()?;
+            gathered.common_mut().set_states(parameter, States { steps, tensors });
         }
-        Ok(Some(united))
+        Ok(Some(gathered))
     }
 }
 
 impl<T: Float> ParameterShard<T> {
     /// Copies this shard's values from the whole parameter.
-    fn cut(&mut self, whole: &Parameter<T>) {
-        let own = self.part.start - self.place.start..self.part.end - self.place.start;
+    fn copy_from_parameter(&mut self, whole: &Parameter<T>) {
+        let own =
+            self.shard_range.start - self.parameter_range.start..self.shard_range.end - self.parameter_range.start;
         let values = match whole.value.as_slice() {
             Some(values) => values[own].to_vec(),
             None => whole.value.iter().skip(own.start).take(own.len()).collect(),
@@ -267,6 +280,6 @@ impl<T: Float> ParameterShard<T> {
 }
 
 /// Returns the range `part` relative to the start of the range `slice`; 0..0 if `part` is empty.
-fn within(part: &Range<usize>, slice: &Range<usize>) -> Range<usize> {
+fn relative_range(part: &Range<usize>, slice: &Range<usize>) -> Range<usize> {
     if part.is_empty() { 0..0 } else { part.start - slice.start..part.end - slice.start }
 }

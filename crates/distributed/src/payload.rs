@@ -17,9 +17,9 @@ impl Payload {
     /// Returns the elements of a tensor as a payload. Elements of one byte (`u8`, `bool`) are sent as bytes.
     pub(crate) fn from_elements<E: Element>(elements: Vec<E>) -> Payload {
         match E::DTYPE {
-            DType::F32 => Payload::F32(same(elements)),
-            DType::F64 => Payload::F64(same(elements)),
-            DType::I64 => Payload::I64(same(elements)),
+            DType::F32 => Payload::F32(downcast_or_empty(elements)),
+            DType::F64 => Payload::F64(downcast_or_empty(elements)),
+            DType::I64 => Payload::I64(downcast_or_empty(elements)),
             _ => Payload::Bytes(elements.into_iter().map(|element| element.to_i64() as u8).collect()),
         }
     }
@@ -27,15 +27,15 @@ impl Payload {
     /// Returns the elements of the payload, or no elements if they have another type than `E`. Bytes are converted to any `E`.
     pub(crate) fn into_elements<E: Element>(self) -> Vec<E> {
         match self {
-            Payload::F32(elements) => same(elements),
-            Payload::F64(elements) => same(elements),
-            Payload::I64(elements) => same(elements),
+            Payload::F32(elements) => downcast_or_empty(elements),
+            Payload::F64(elements) => downcast_or_empty(elements),
+            Payload::I64(elements) => downcast_or_empty(elements),
             Payload::Bytes(bytes) => bytes.into_iter().map(|byte| E::from_i64(byte.into())).collect(),
         }
     }
 
     /// Returns a payload of zeros, into which `count` elements of type `E` are received.
-    pub(crate) fn room<E: Element>(count: usize) -> Payload {
+    pub(crate) fn zeros<E: Element>(count: usize) -> Payload {
         match E::DTYPE {
             DType::F32 => Payload::F32(vec![0.0; count]),
             DType::F64 => Payload::F64(vec![0.0; count]),
@@ -45,7 +45,7 @@ impl Payload {
     }
 
     /// Returns floating-point numbers as a payload. Only payloads of floating-point numbers can be summed.
-    pub(crate) fn of<T: Float>(numbers: Vec<T>) -> Payload {
+    pub(crate) fn from_floats<T: Float>(numbers: Vec<T>) -> Payload {
         Payload::from_elements(numbers)
     }
 
@@ -69,7 +69,7 @@ impl Payload {
 }
 
 /// Returns `elements` as type `B` if it is the same type as `A`, otherwise an empty vector.
-fn same<A: 'static, B: 'static>(elements: Vec<A>) -> Vec<B> {
+fn downcast_or_empty<A: 'static, B: 'static>(elements: Vec<A>) -> Vec<B> {
     let mut elements = Some(elements);
     let elements: &mut dyn Any = &mut elements;
     elements.downcast_mut::<Option<Vec<B>>>().and_then(Option::take).unwrap_or_default()
@@ -86,6 +86,6 @@ mod tests {
         assert_eq!(Payload::from_elements(vec![i64::MIN]).into_elements::<i64>(), [i64::MIN]);
         assert_eq!(Payload::from_elements(vec![true, false]).into_elements::<bool>(), [true, false]);
         assert_eq!(Payload::from_elements(vec![7u8, 255]).into_elements::<u8>(), [7, 255]);
-        assert_eq!(Payload::room::<i64>(3).size(), 24);
+        assert_eq!(Payload::zeros::<i64>(3).size(), 24);
     }
 }

@@ -14,7 +14,7 @@ impl Group {
     /// [`Error::Mismatch`], on every rank, if the models differ in paths, shapes or types; [`Error::Lost`]; the errors of a buffer that
     /// refuses the bytes; [`Error::Tensor`] if there is not enough memory.
     pub fn broadcast_model<T: Float>(&self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
-        self.agree("broadcast_model", &described(model))?;
+        self.check_agreement("broadcast_model", &describe(model))?;
         if self.size() == 1 {
             return Ok(());
         }
@@ -27,8 +27,8 @@ impl Group {
             }
         }
         let (count, size) = (numbers.len(), bytes.len());
-        let mut numbers = self.spread("broadcast_model", numbers, count, 0)?.into_iter();
-        let mut bytes = &self.spread("broadcast_model", bytes, size, 0)?[..];
+        let mut numbers = self.broadcast_elements("broadcast_model", numbers, count, 0)?.into_iter();
+        let mut bytes = &self.broadcast_elements("broadcast_model", bytes, size, 0)?[..];
         for (_, leaf) in model.leaves_mut() {
             match leaf {
                 LeafMut::Parameter(parameter) => {
@@ -52,17 +52,17 @@ impl Group {
     /// [`Error::Unequal`], on every rank, with the first path that differs; [`Error::Mismatch`], on every rank, if
     /// paths, shapes or types differ; [`Error::Lost`].
     pub fn check_equal<T: Float>(&self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
-        self.agree("check_equal", &described(model))?;
+        self.check_agreement("check_equal", &describe(model))?;
         if self.size() == 1 {
             return Ok(());
         }
         let (mut paths, mut hashes) = (Vec::new(), Vec::new());
         for (path, leaf) in model.leaves() {
             paths.push(path);
-            hashes.extend(hash_of(&leaf).to_le_bytes());
+            hashes.extend(leaf_hash(&leaf).to_le_bytes());
         }
         let sizes = vec![hashes.len(); self.size()];
-        let all = self.all_bytes("check_equal", hashes, &sizes)?;
+        let all = self.all_gather_bytes("check_equal", hashes, &sizes)?;
         for (rank, hashes) in all.iter().enumerate() {
             let pairs = hashes.chunks(8).zip(all[0].chunks(8));
             if let Some((path, _)) = paths.iter().zip(pairs).find(|(_, (own, first))| own != first) {
@@ -73,7 +73,7 @@ impl Group {
     }
 }
 
-fn hash_of<T: Float>(leaf: &wengert_nn::Leaf<'_, T>) -> u64 {
+fn leaf_hash<T: Float>(leaf: &wengert_nn::Leaf<'_, T>) -> u64 {
     match leaf {
         wengert_nn::Leaf::Parameter(parameter) => {
             let bits: Vec<[u8; 8]> =
@@ -85,7 +85,7 @@ fn hash_of<T: Float>(leaf: &wengert_nn::Leaf<'_, T>) -> u64 {
 }
 
 /// Returns a description of a model's leaves: their number, and a hash of their paths, shapes and types.
-fn described<T: Float>(model: &(impl Module<T> + ?Sized)) -> String {
+fn describe<T: Float>(model: &(impl Module<T> + ?Sized)) -> String {
     let leaves = model.leaves().into_iter().map(|(path, leaf)| match leaf {
         wengert_nn::Leaf::Parameter(parameter) => format!("{path} {} {}\n", T::DTYPE, parameter.value.shape()),
         wengert_nn::Leaf::Buffer(buffer) => format!("{path} {} {}\n", buffer.dtype(), buffer.shape()),

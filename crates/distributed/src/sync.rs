@@ -20,11 +20,11 @@ use crate::group::Group;
 const NAME: &str = "sync_batch_norm";
 
 /// The synchronization points of a shard, in the order of recording.
-pub(crate) type Points<T> = Vec<Rc<Point<T>>>;
+pub(crate) type SyncPoints<T> = Vec<Rc<SyncPoint<T>>>;
 
 /// One shard's side of a synchronization point, at which all shards of a batch exchange values.
-pub(crate) struct Point<T: Float> {
-    kind: Kind,
+pub(crate) struct SyncPoint<T: Float> {
+    kind: PointKind,
     channels: usize,
     /// The shard's fraction of the batch.
     weight: f64,
@@ -32,7 +32,7 @@ pub(crate) struct Point<T: Float> {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum PointKind {
     /// Combines statistics. A shard contributes `count`, the number of its values of each channel. It also contributes `[2, c]`: the mean
     /// of these values, and the sum of their squared distances from that mean. The result is `[3, c]`: the mean and the variance over all
     /// shards, and this shard's fraction of the values.
@@ -43,28 +43,28 @@ enum Kind {
 
 /// The kind of step that runs on this thread. A step either computes its shards directly, or records them and evaluates
 /// them later.
-enum Within {
+enum StepKind {
     Computing,
     Recording { weight: f64, points: Vec<Rc<dyn Any>> },
 }
 
 thread_local! {
-    static WITHIN: RefCell<Option<Within>> = const { RefCell::new(None) };
+    static STEP_KIND: RefCell<Option<StepKind>> = const { RefCell::new(None) };
 }
 
 /// A guard that restores the earlier kind of step of this thread when it is dropped.
-struct Before(Option<Within>);
+struct StepKindGuard(Option<StepKind>);
 
-impl Drop for Before {
+impl Drop for StepKindGuard {
     fn drop(&mut self) {
-        let _ = WITHIN.try_with(|within| within.replace(self.0.take()));
+        let _ = STEP_KIND.try_with(|current| current.replace(self.0.take()));
     }
 }
 
 /// Sets the kind of step that runs on this thread until the guard is dropped. Returns an error if the thread is ending and its state is
 /// already destroyed, because layers could not synchronize then.
-fn begin(within: Within) -> Result<Before> {
-    WITHIN.try_with(|before| Before(before.replace(Some(within)))).map_err(|_| {
+fn set_step_kind(kind: StepKind) -> Result<StepKindGuard> {
+    STEP_KIND.try_with(|before| StepKindGuard(before.replace(Some(kind)))).map_err(|_| {
         let message = "a step of a group cannot run in the destructor of a thread-local variable".to_owned();
         wengert_tensor::Error::Argument { message, at: Site::here("step") }.into()
     })
@@ -72,24 +72,24 @@ fn begin(within: Within) -> Result<Before> {
 
 /// Runs `compute`, which computes a shard directly. Meanwhile a layer that needs a synchronization point returns an
 /// error.
-pub(crate) fn computing<R>(compute: impl FnOnce() -> R) -> Result<R> {
-    let _before = begin(Within::Computing)?;
+pub(crate) fn compute_shard<R>(compute: impl FnOnce() -> R) -> Result<R> {
+    let _guard = set_step_kind(StepKind::Computing)?;
     Ok(compute())
 }
 
 /// Runs `record`, which records a shard with the fraction `weight` of the batch. Returns the result of `record` and the places in the shard
 /// where layers combine their statistics with other shards.
-pub(crate) fn recording<R, T: Float>(weight: f64, record: impl FnOnce() -> Result<R>) -> Result<(R, Points<T>)> {
-    let _before = begin(Within::Recording { weight, points: Vec::new() })?;
+pub(crate) fn record_shard<R, T: Float>(weight: f64, record: impl FnOnce() -> Result<R>) -> Result<(R, SyncPoints<T>)> {
+    let _guard = set_step_kind(StepKind::Recording { weight, points: Vec::new() })?;
     let recorded = record()?;
-    let points = match WITHIN.try_with(RefCell::take) {
-        Ok(Some(Within::Recording { points, .. })) => points,
+    let points = match STEP_KIND.try_with(RefCell::take) {
+        Ok(Some(StepKind::Recording { points, .. })) => points,
         _ => Vec::new(),
     };
     // If a derivative begins like an earlier one but then differs, it is recorded a second time. The tape drops the points of the first
     // attempt, so `points` has the only reference to them.
-    let kept = points.into_iter().filter(|point| Rc::strong_count(point) > 1);
-    Ok((recorded, kept.filter_map(|point| point.downcast().ok()).collect()))
+    let referenced = points.into_iter().filter(|point| Rc::strong_count(point) > 1);
+    Ok((recorded, referenced.filter_map(|point| point.downcast().ok()).collect()))
 }
 
 /// The ways in which a layer can get statistics.
@@ -104,10 +104,10 @@ pub(crate) enum SyncScope {
 
 /// Returns the way in which a layer on the calling thread can get statistics.
 pub(crate) fn sync_scope() -> SyncScope {
-    let scope = WITHIN.try_with(|within| match &*within.borrow() {
+    let scope = STEP_KIND.try_with(|current| match &*current.borrow() {
         None => SyncScope::Alone,
-        Some(Within::Computing) => SyncScope::OneByOne,
-        Some(Within::Recording { .. }) => SyncScope::Together,
+        Some(StepKind::Computing) => SyncScope::OneByOne,
+        Some(StepKind::Recording { .. }) => SyncScope::Together,
     });
     // While a thread ends, the destructors of its other thread-local variables may still call layers, but the thread runs no step.
     scope.unwrap_or(SyncScope::Alone)
@@ -116,60 +116,60 @@ pub(crate) fn sync_scope() -> SyncScope {
 /// Returns `[3, c]`: the mean and the variance of each channel over all shards, and this shard's fraction of the values. `x` has `count`
 /// values of each channel. `local` is `[2, c]`: the mean of these values, and the sum of their squared distances from the mean.
 #[track_caller]
-pub(crate) fn moments<'t, T: Float>(
+pub(crate) fn record_moments<'t, T: Float>(
     x: Var<'t, T>,
     local: Var<'t, T>,
     count: usize,
 ) -> Result<Var<'t, T>, wengert_autograd::Error> {
     // `x` is an operand only so that it stays in memory for later operations.
-    x.tape().try_apply(point(Kind::Moments { count }, local.shape()[1]), &[local, x])
+    x.tape().try_apply(sync_operation(PointKind::Moments { count }, local.shape()[1]), &[local, x])
 }
 
 /// Adds a synchronization point to the shard that is being recorded, if there is one. Returns the operation that
 /// records the point.
-fn point<T: Float>(kind: Kind, channels: usize) -> SyncOperation<T> {
-    let made = |weight| Rc::new(Point { kind, channels, weight, result: RefCell::new(None) });
-    let recorded = WITHIN.try_with(|within| match &mut *within.borrow_mut() {
-        Some(Within::Recording { weight, points }) => {
-            let point = made(*weight);
-            points.push(Rc::<Point<T>>::clone(&point));
+fn sync_operation<T: Float>(kind: PointKind, channels: usize) -> SyncOperation<T> {
+    let new_point = |weight| Rc::new(SyncPoint { kind, channels, weight, result: RefCell::new(None) });
+    let recorded = STEP_KIND.try_with(|current| match &mut *current.borrow_mut() {
+        Some(StepKind::Recording { weight, points }) => {
+            let point = new_point(*weight);
+            points.push(Rc::<SyncPoint<T>>::clone(&point));
             Some(point)
         }
         _ => None,
     });
-    SyncOperation(recorded.ok().flatten().unwrap_or_else(|| made(1.0)))
+    SyncOperation(recorded.ok().flatten().unwrap_or_else(|| new_point(1.0)))
 }
 
-impl<T: Float> Point<T> {
+impl<T: Float> SyncPoint<T> {
     /// Returns the number of values that a shard contributes at this synchronization point.
     pub(crate) fn width(&self) -> usize {
         match self.kind {
-            Kind::Moments { .. } => 2 * self.channels + 1,
-            Kind::Sum => 3 * self.channels,
+            PointKind::Moments { .. } => 2 * self.channels + 1,
+            PointKind::Sum => 3 * self.channels,
         }
     }
 
     fn contribution(&self, values: &Tensor<T>) -> impl Iterator<Item = f64> {
         let count = match self.kind {
-            Kind::Moments { count } => Some(count as f64),
-            Kind::Sum => None,
+            PointKind::Moments { count } => Some(count as f64),
+            PointKind::Sum => None,
         };
         count.into_iter().chain(values.iter().map(T::to_f64).collect::<Vec<_>>())
     }
 
     /// Sets the result of this synchronization point from `all`, the contributions of all shards. Returns an error if a channel has at most
     /// one value in all shards together, because it has no variance then.
-    fn put(&self, all: &[f64]) -> Result<()> {
+    fn set_result(&self, all: &[f64]) -> Result<()> {
         let channels = self.channels;
         let shards = || all.chunks(self.width());
         let mut rows = vec![T::ZERO; 3 * channels];
         match self.kind {
-            Kind::Sum => {
+            PointKind::Sum => {
                 for (at, row) in rows.iter_mut().enumerate() {
                     *row = T::from_f64(shards().map(|shard| shard[at]).sum());
                 }
             }
-            Kind::Moments { count } => {
+            PointKind::Moments { count } => {
                 // Uses the formula of Chan, Golub and LeVeque (1983), for all shards at once.
                 let total: f64 = shards().map(|shard| shard[0]).sum();
                 if total <= 1.0 {
@@ -193,8 +193,8 @@ impl<T: Float> Point<T> {
     }
 }
 
-/// The recorded operation of a [`Point`].
-struct SyncOperation<T: Float>(Rc<Point<T>>);
+/// The recorded operation of a [`SyncPoint`].
+struct SyncOperation<T: Float>(Rc<SyncPoint<T>>);
 
 impl<T: Float> Operation<T> for SyncOperation<T> {
     fn name(&self) -> &'static str {
@@ -223,8 +223,8 @@ impl<T: Float> Operation<T> for SyncOperation<T> {
         // The step multiplies each shard's gradients by the shard's weight. So the sum is taken over weighted gradients, and then divided
         // by the weight.
         let weight = self.0.weight;
-        let gradients = g.tape().apply(point(Kind::Sum, self.0.channels), &[g * weight]) / weight;
-        let Kind::Moments { count } = self.0.kind else {
+        let gradients = g.tape().apply(sync_operation(PointKind::Sum, self.0.channels), &[g * weight]) / weight;
+        let PointKind::Moments { count } = self.0.kind else {
             return Some(gradients);
         };
         // This shard has n_j of all n values, with the mean m_j and the sum s_j of squared distances from m_j. The formulas are
@@ -244,7 +244,7 @@ pub(crate) fn synchronize<T: Float>(
     widths: &[usize],
     shards_of: impl Fn(usize) -> usize,
     tapes: &[Tape<T>],
-    points: &[Points<T>],
+    points: &[SyncPoints<T>],
 ) -> Result<()> {
     let calls: Vec<_> = tapes.iter().map(|tape| tape.calls(NAME)).collect();
     for (number, &width) in widths.iter().enumerate() {
@@ -254,7 +254,7 @@ pub(crate) fn synchronize<T: Float>(
             own.extend(points[number].contribution(&values[0]));
         }
         let all = group.gather_parts(NAME, own, |rank| shards_of(rank) * width)?.concat();
-        points.iter().try_for_each(|points| points[number].put(&all))?;
+        points.iter().try_for_each(|points| points[number].set_result(&all))?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use wengert_nn::{Error, Layer, Module};
 use wengert_tensor::Site;
 use wengert_tensor::ops::{BatchNormed, try_stack};
 
-use crate::sync::{SyncScope, moments, sync_scope};
+use crate::sync::{SyncScope, record_moments, sync_scope};
 
 /// A layer that normalizes `[n, c, …]` by the mean and variance of the whole batch, over all ranks. PyTorch: `torch.nn.SyncBatchNorm`.
 ///
@@ -59,7 +59,7 @@ pub struct SyncBatchNorm<T: Float = f32> {
     #[module(skip)]
     eps: f64,
     #[module(skip)]
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
 }
 
 impl<T: Float> SyncBatchNorm<T> {
@@ -79,7 +79,7 @@ impl<T: Float> SyncBatchNorm<T> {
             num_features,
             momentum: Some(0.1),
             eps: 1e-5,
-            made: Location::caller(),
+            created_at: Location::caller(),
         }
     }
 
@@ -103,12 +103,13 @@ impl<T: Float> SyncBatchNorm<T> {
     }
 
     #[track_caller]
-    fn output<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, wengert_autograd::Error> {
+    fn normalize<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, wengert_autograd::Error> {
         let (tape, shape) = (x.tape(), x.shape());
-        let refused = |message: String| wengert_tensor::Error::Argument { message, at: Site::here("sync_batch_norm") };
+        let argument_error =
+            |message: String| wengert_tensor::Error::Argument { message, at: Site::here("sync_batch_norm") };
         if shape.rank() < 2 || shape[1] != self.num_features {
             let message = format!("expected an input [n, {}, …], but got {shape}", self.num_features);
-            return Err(refused(message).into());
+            return Err(argument_error(message).into());
         }
         let parameter = |own: &Option<Parameter<T>>| own.as_ref().map(|own| tape.try_parameter(own)).transpose();
         let (weight, bias) = (parameter(&self.weight)?, parameter(&self.bias)?);
@@ -123,7 +124,7 @@ impl<T: Float> SyncBatchNorm<T> {
             SyncScope::OneByOne => {
                 let message = "`step` computes one shard of the batch after the other, so the statistics of all shards \
                                are unknown: use `step_recorded`";
-                return Err(refused(message.to_owned()).into());
+                return Err(argument_error(message.to_owned()).into());
             }
             SyncScope::Together => {
                 let axes: Vec<isize> = (0..shape.rank() as isize).filter(|&axis| axis != 1).collect();
@@ -132,7 +133,7 @@ impl<T: Float> SyncBatchNorm<T> {
                 let count = shape.numel() / self.num_features.max(1);
                 let own = x.try_mean(&axes[..])?;
                 let squares = x.try_sub(&own.try_reshape(&by_channel[..])?)?.try_square()?.try_sum(&axes[..])?;
-                let all = moments(x, try_stack(&[own, squares], 0)?, count)?;
+                let all = record_moments(x, try_stack(&[own, squares], 0)?, count)?;
                 let row = |row: isize| all.try_select(0, row);
                 let (mean, variance, part) = (row(0)?, row(1)?, row(2)?);
                 // The running variance is unbiased: its divisor is the number of values over all shards minus 1. The number of values over
@@ -161,8 +162,12 @@ impl<T: Float> SyncBatchNorm<T> {
 impl<T: Float> Layer<T> for SyncBatchNorm<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>, Error> {
-        let layer = || format!("SyncBatchNorm({}) on an input of shape {}", self.num_features, x.shape());
-        self.output(x).map_err(|source| Error::Layer { layer: layer(), made: self.made, source: Box::new(source) })
+        let describe = || format!("SyncBatchNorm({}) on an input of shape {}", self.num_features, x.shape());
+        self.normalize(x).map_err(|source| Error::Layer {
+            layer: describe(),
+            created_at: self.created_at,
+            source: Box::new(source),
+        })
     }
 }
 

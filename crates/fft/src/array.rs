@@ -27,7 +27,7 @@ impl<T: Float> Sealed for Var<'_, T> {}
 impl<T: Float> Array for Tensor<T> {
     #[allow(private_interfaces)]
     fn mapped(&self, map: Map, at: Site) -> Result<Self> {
-        kernel::transformed(map, self, at)
+        kernel::transform(map, self, at)
     }
 }
 

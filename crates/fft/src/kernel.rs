@@ -22,20 +22,20 @@ const MIN_PARALLEL: usize = 1 << 14;
 /// # Errors
 ///
 /// If memory cannot hold the result, or a contiguous copy of `x`.
-pub(crate) fn transformed<T: Float>(map: Map, x: &Tensor<T>, at: Site) -> Result<Tensor<T>, Error> {
+pub(crate) fn transform<T: Float>(map: Map, x: &Tensor<T>, at: Site) -> Result<Tensor<T>, Error> {
     let shape = map.shape(x.shape());
-    let mut out = Tensor::try_full(&shape, T::ZERO).map_err(|error| named(error, at))?;
+    let mut out = Tensor::try_full(&shape, T::ZERO).map_err(|error| with_site(error, at))?;
     if out.numel() == 0 || x.numel() == 0 {
         return Ok(out);
     }
-    let x = x.try_contiguous().map_err(|error| named(error, at))?;
+    let x = x.try_contiguous().map_err(|error| with_site(error, at))?;
     let source = x.as_slice().unwrap_or_default();
     T::float_instance::<Lines>()(map, source, out.make_mut());
     Ok(out)
 }
 
 /// Replaces the operation and the source line in an error of memory allocation by `at`, which names the operation that the user called.
-fn named(error: Error, at: Site) -> Error {
+fn with_site(error: Error, at: Site) -> Error {
     match error {
         Error::OutOfMemory { shape, dtype, .. } => Error::OutOfMemory { shape, dtype, at },
         Error::TooLarge { shape, dtype, .. } => Error::TooLarge { shape, dtype, at },
@@ -51,11 +51,11 @@ impl FloatInstances for Lines {
     type Of<T: Float> = fn(Map, &[T], &mut [T]);
 
     fn f32() -> Self::Of<f32> {
-        lines::<f32>
+        transform_lines::<f32>
     }
 
     fn f64() -> Self::Of<f64> {
-        lines::<f64>
+        transform_lines::<f64>
     }
 }
 
@@ -106,7 +106,7 @@ enum Plan<T: FftNum> {
 
 /// Applies `map` to each line of `source`, and writes the results to `out`. Uses several threads for large arrays. Both
 /// buffers have at least one line.
-fn lines<T: Real>(map: Map, source: &[T], out: &mut [T]) {
+fn transform_lines<T: Real>(map: Map, source: &[T], out: &mut [T]) {
     let n = map.n;
     let plan = T::with_plans(|plans| match map.kind {
         Kind::Forward => Plan::Complex(plans.complex.plan_fft(n, FftDirection::Forward)),
@@ -118,15 +118,15 @@ fn lines<T: Real>(map: Map, source: &[T], out: &mut [T]) {
     let count = out.len() / to;
     let threads = if out.len() < MIN_PARALLEL { 1 } else { num_threads().min(count) };
     if threads < 2 {
-        return part(&plan, map, source, out);
+        return transform_part(&plan, map, source, out);
     }
-    let share = count.div_ceil(threads);
-    let parts = source.chunks(share * from).zip(out.chunks_mut(share * to)).collect();
-    each_part(parts, true, |_, (source, out)| part(&plan, map, source, out));
+    let lines_per_thread = count.div_ceil(threads);
+    let parts = source.chunks(lines_per_thread * from).zip(out.chunks_mut(lines_per_thread * to)).collect();
+    each_part(parts, true, |_, (source, out)| transform_part(&plan, map, source, out));
 }
 
 /// Applies the plan to each line of `source`, and writes the results to `out`. Both buffers are the parts that one thread computes.
-fn part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]) {
+fn transform_part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]) {
     let (from, to) = map.lengths();
     let pairs = source.chunks_exact(from).zip(out.chunks_exact_mut(to));
     let factor = <T as Scalar>::from_f64(map.factor);
@@ -136,9 +136,9 @@ fn part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]) {
         Plan::Complex(plan) => {
             let mut scratch = vec![zero; plan.get_inplace_scratch_len()];
             for (source, out) in pairs {
-                read(source, &mut spectrum);
+                pairs_to_complex(source, &mut spectrum);
                 plan.process_with_scratch(&mut spectrum, &mut scratch);
-                write(&spectrum, factor, out);
+                complex_to_pairs(&spectrum, factor, out);
             }
         }
         Plan::ToHalf(plan) => {
@@ -150,7 +150,7 @@ fn part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]) {
                 if let Err(error) = plan.process_with_scratch(&mut line, &mut spectrum, &mut scratch) {
                     unreachable!("the buffers have the lengths of the plan: {error}")
                 }
-                write(&spectrum, factor, out);
+                complex_to_pairs(&spectrum, factor, out);
             }
         }
         Plan::FromHalf(plan) => {
@@ -158,7 +158,7 @@ fn part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]) {
             spectrum.truncate(map.n / 2 + 1);
             spectrum.resize(map.n / 2 + 1, zero);
             for (source, out) in pairs {
-                read(source, &mut spectrum);
+                pairs_to_complex(source, &mut spectrum);
                 // The result does not depend on the imaginary parts that are set to 0 here. But `realfft` returns an error if they are not
                 // 0.
                 spectrum[0].im = T::ZERO;
@@ -176,13 +176,13 @@ fn part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]) {
     }
 }
 
-fn read<T: Real>(source: &[T], line: &mut [Complex<T>]) {
+fn pairs_to_complex<T: Real>(source: &[T], line: &mut [Complex<T>]) {
     for (number, pair) in line.iter_mut().zip(source.chunks_exact(2)) {
         *number = Complex::new(pair[0], pair[1]);
     }
 }
 
-fn write<T: Real>(line: &[Complex<T>], factor: T, out: &mut [T]) {
+fn complex_to_pairs<T: Real>(line: &[Complex<T>], factor: T, out: &mut [T]) {
     for (pair, number) in out.chunks_exact_mut(2).zip(line) {
         pair[0] = number.re * factor;
         pair[1] = number.im * factor;

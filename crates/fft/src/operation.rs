@@ -32,7 +32,7 @@ impl<T: Float> Operation<T> for Transform {
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
-        Ok(kernel::transformed(self.map, &inputs[0], self.at)?)
+        Ok(kernel::transform(self.map, &inputs[0], self.at)?)
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {

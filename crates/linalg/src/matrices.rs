@@ -8,7 +8,7 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor, broadcast};
 use crate::array::Array;
 
 /// Returns the error with the text `message`.
-pub(crate) fn refusal(at: Site, message: impl Into<String>) -> Error {
+pub(crate) fn argument_error(at: Site, message: impl Into<String>) -> Error {
     Error::Argument { message: message.into(), at }
 }
 
@@ -16,7 +16,7 @@ pub(crate) fn refusal(at: Site, message: impl Into<String>) -> Error {
 pub(crate) fn check_rank(operation: &str, name: &str, shape: &Shape, at: Site) -> Result<(), Error> {
     match shape.rank() {
         2.. => Ok(()),
-        _ => Err(refusal(at, format!("{operation}: The input tensor {name} must have at least 2 dimensions."))),
+        _ => Err(argument_error(at, format!("{operation}: The input tensor {name} must have at least 2 dimensions."))),
     }
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn check_square(operation: &str, shape: &Shape, at: Site) -> Result<(
         return Ok(());
     }
     let message = "A must be batches of square matrices, but they are";
-    Err(refusal(at, format!("{operation}: {message} {rows} by {columns} matrices")))
+    Err(argument_error(at, format!("{operation}: {message} {rows} by {columns} matrices")))
 }
 
 /// Returns an error unless the sizes of the matrices fit the equation A X = B, or X A = B if `left` is false.
@@ -39,7 +39,7 @@ pub(crate) fn check_equation(operation: &str, a: &Shape, b: &Shape, left: bool, 
     }
     let equation = if left { "AX = B" } else { "XA = B" };
     let message = format!("Incompatible shapes of A and B for the equation {equation}");
-    Err(refusal(at, format!("{operation}: {message} ({n}x{columns} and {rows}x{width})")))
+    Err(argument_error(at, format!("{operation}: {message} ({n}x{columns} and {rows}x{width})")))
 }
 
 /// Returns the numbers of rows and columns of the matrices in a batch of shape `shape`.
@@ -48,7 +48,7 @@ pub(crate) fn sizes(shape: &[usize]) -> (usize, usize) {
 }
 
 /// Returns the batch dimensions of `shape`: all dimensions except the last `core` ones.
-pub(crate) fn batch_of(shape: &Shape, core: usize) -> Shape {
+pub(crate) fn batch_shape(shape: &Shape, core: usize) -> Shape {
     shape[..shape.rank() - core].into()
 }
 

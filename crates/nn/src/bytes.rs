@@ -1,6 +1,6 @@
 //! Converts tensors to and from bytes: row-major and little-endian, as in the safetensors format.
 
-use safetensors::Dtype;
+use safetensors::Dtype as FileDtype;
 use wengert_macros::precompiled;
 use wengert_tensor::{DType, Element, Shape, Site, Tensor};
 
@@ -50,19 +50,19 @@ pub(crate) fn from_bytes<E: Element>(bytes: &[u8], shape: &Shape) -> Result<Tens
 /// # Errors
 ///
 /// If memory cannot hold the converted numbers. If the types differ, also if the number of bytes does not fit a tensor of `shape`.
-pub(crate) fn convert_floats(bytes: Vec<u8>, from: Dtype, to: DType, shape: &Shape) -> Result<Vec<u8>> {
-    let read: fn(&[u8]) -> f64 = match from {
-        _ if from == dtype(to) => return Ok(bytes),
-        Dtype::F16 => |bytes| f16_to_f64(u16::from_le_bytes(word(bytes))),
-        Dtype::BF16 => |bytes| bf16_to_f64(u16::from_le_bytes(word(bytes))),
-        Dtype::F32 => |bytes| f32::from_le_bytes(word(bytes)).into(),
-        _ => |bytes| f64::from_le_bytes(word(bytes)),
+pub(crate) fn convert_floats(bytes: Vec<u8>, from: FileDtype, to: DType, shape: &Shape) -> Result<Vec<u8>> {
+    let decode: fn(&[u8]) -> f64 = match from {
+        _ if from == file_dtype(to) => return Ok(bytes),
+        FileDtype::F16 => |bytes| f16_to_f64(u16::from_le_bytes(first_bytes(bytes))),
+        FileDtype::BF16 => |bytes| bf16_to_f64(u16::from_le_bytes(first_bytes(bytes))),
+        FileDtype::F32 => |bytes| f32::from_le_bytes(first_bytes(bytes)).into(),
+        _ => |bytes| f64::from_le_bytes(first_bytes(bytes)),
     };
-    let [size, converted_size] = [from, dtype(to)].map(|dtype| dtype.bitsize() / 8);
+    let [size, converted_size] = [from, file_dtype(to)].map(|dtype| dtype.bitsize() / 8);
     check_byte_count(&bytes, size, shape)?;
     let mut converted = Vec::new();
     converted.try_reserve_exact(bytes.len() / size * converted_size).map_err(|_| out_of_memory(shape, to))?;
-    for number in bytes.chunks_exact(size).map(read) {
+    for number in bytes.chunks_exact(size).map(decode) {
         match to {
             DType::F32 => converted.extend((number as f32).to_le_bytes()),
             _ => converted.extend(number.to_le_bytes()),
@@ -79,10 +79,10 @@ fn decode_all<E: Element, const N: usize>(
     decode: impl Fn([u8; N]) -> E,
 ) -> Result<Tensor<E>> {
     check_byte_count(bytes, N, shape)?;
-    let mut list = Vec::new();
-    list.try_reserve_exact(bytes.len() / N).map_err(|_| out_of_memory(shape, E::DTYPE))?;
-    list.extend(bytes.as_chunks().0.iter().map(|&bytes| decode(bytes)));
-    Ok(Tensor::try_from_vec(list, shape)?)
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(bytes.len() / N).map_err(|_| out_of_memory(shape, E::DTYPE))?;
+    elements.extend(bytes.as_chunks().0.iter().map(|&bytes| decode(bytes)));
+    Ok(Tensor::try_from_vec(elements, shape)?)
 }
 
 /// Returns an error unless `bytes` are the elements of a tensor of `shape`, each of `size` bytes.
@@ -96,24 +96,24 @@ fn out_of_memory(shape: &Shape, dtype: DType) -> Error {
 }
 
 /// Returns the first `N` bytes of `bytes` as an array, or zeros if there are fewer.
-pub(crate) fn word<const N: usize>(bytes: &[u8]) -> [u8; N] {
+pub(crate) fn first_bytes<const N: usize>(bytes: &[u8]) -> [u8; N] {
     *bytes.first_chunk().unwrap_or(&[0; N])
 }
 
 /// Returns the element type as the type of the crate `safetensors`.
-pub(crate) fn dtype(of: DType) -> Dtype {
-    match of {
-        DType::F32 => Dtype::F32,
-        DType::F64 => Dtype::F64,
-        DType::I64 => Dtype::I64,
-        DType::U8 => Dtype::U8,
-        _ => Dtype::BOOL,
+pub(crate) fn file_dtype(dtype: DType) -> FileDtype {
+    match dtype {
+        DType::F32 => FileDtype::F32,
+        DType::F64 => FileDtype::F64,
+        DType::I64 => FileDtype::I64,
+        DType::U8 => FileDtype::U8,
+        _ => FileDtype::BOOL,
     }
 }
 
 /// Returns true for the floating-point types that [`convert_floats`] can read.
-pub(crate) fn is_float(dtype: Dtype) -> bool {
-    matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64)
+pub(crate) fn is_float(dtype: FileDtype) -> bool {
+    matches!(dtype, FileDtype::F16 | FileDtype::BF16 | FileDtype::F32 | FileDtype::F64)
 }
 
 /// Returns the number that `bits` encode in IEEE 754's binary16. The tests compare this function with the crate `half`. The library itself does
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn another_number_of_bytes_is_an_error() {
-        for (dtype, size) in [(Dtype::F16, 2), (Dtype::BF16, 2), (Dtype::F32, 4), (Dtype::F64, 8)] {
+        for (dtype, size) in [(FileDtype::F16, 2), (FileDtype::BF16, 2), (FileDtype::F32, 4), (FileDtype::F64, 8)] {
             for count in 0..=4 * size {
                 let shape = Shape::from([3]);
                 let bytes = convert_floats(vec![0; count], dtype, DType::F64, &shape);

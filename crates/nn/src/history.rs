@@ -43,10 +43,12 @@ impl Scores {
         Value::Object(metrics.chain([("loss".to_owned(), json!(self.loss))]).collect())
     }
 
-    /// Reads scores from a JSON object of a saved history, or returns a description of the problem. `of` is the name of
+    /// Reads scores from a JSON object of a saved history, or returns a description of the problem. `object_name` is the name of
     /// the object in this description.
-    fn from_json(object: &Map<String, Value>, of: &str) -> std::result::Result<Self, String> {
-        let number = |name: &str| number(object, name).ok_or_else(|| expected_number(&format!("{name}' in '{of}")));
+    fn from_json(object: &Map<String, Value>, object_name: &str) -> std::result::Result<Self, String> {
+        let number = |name: &str| {
+            number_field(object, name).ok_or_else(|| expected_number(&format!("{name}' in '{object_name}")))
+        };
         let metrics = object.keys().filter(|name| *name != "loss");
         let metrics =
             metrics.map(|name| Ok((name.clone(), number(name)?))).collect::<std::result::Result<_, String>>()?;
@@ -56,7 +58,7 @@ impl Scores {
 
 /// Returns the number `name` of a saved history, or `None` if it is missing or not a number. A number that was not finite is `null` in JSON and
 /// becomes NaN.
-fn number(object: &Map<String, Value>, name: &str) -> Option<f64> {
+fn number_field(object: &Map<String, Value>, name: &str) -> Option<f64> {
     match object.get(name)? {
         Value::Null => Some(f64::NAN),
         value => value.as_f64(),
@@ -87,9 +89,9 @@ impl fmt::Display for Epoch {
         let names = self.train.metrics.iter().map(|(name, _)| &name[..]);
         for (position, name) in ["loss"].into_iter().chain(names).enumerate() {
             let gap = if position == 0 { "" } else { "  " };
-            write!(f, "{gap}{name} {}", rounded(self.train.get(name).unwrap_or(f64::NAN)))?;
+            write!(f, "{gap}{name} {}", format_score(self.train.get(name).unwrap_or(f64::NAN)))?;
             if let Some(value) = self.validation.as_ref().and_then(|scores| scores.get(name)) {
-                write!(f, " / {}", rounded(value))?;
+                write!(f, " / {}", format_score(value))?;
             }
         }
         Ok(())
@@ -97,7 +99,7 @@ impl fmt::Display for Epoch {
 }
 
 /// Returns a value as text with five significant digits, but at most four decimals: `0.1235`, `12.346`, `1.2346e7`.
-fn rounded(value: f64) -> String {
+fn format_score(value: f64) -> String {
     let size = value.abs();
     if size >= 1e5 {
         return format!("{value:.4e}");
@@ -154,7 +156,7 @@ impl History {
     }
 
     /// Returns the history with the metrics of each epoch sorted into the order of `names`.
-    pub(crate) fn reordered(mut self, names: &[&str]) -> Self {
+    pub(crate) fn with_metric_order(mut self, names: &[&str]) -> Self {
         for epoch in &mut self.epochs {
             for scores in [Some(&mut epoch.train), epoch.validation.as_mut()].into_iter().flatten() {
                 scores.metrics.sort_by_key(|(name, _)| names.iter().position(|other| other == name));
@@ -200,17 +202,18 @@ impl History {
     fn from_file(path: &Path) -> Result<Self> {
         let mut history = History::default();
         for (number, line) in (1..).zip(read_plain_text(path)?.lines()) {
-            let refuse =
+            let malformed =
                 |problem: String| Error::Malformed { path: path.to_owned(), place: Place::Line(number), problem };
-            let line: Value = serde_json::from_str(line).map_err(|error| refuse(format!("expected JSON: {error}")))?;
-            history.push(epoch(&line, number).map_err(refuse)?);
+            let line: Value =
+                serde_json::from_str(line).map_err(|error| malformed(format!("expected JSON: {error}")))?;
+            history.push(parse_epoch(&line, number).map_err(malformed)?);
         }
         Ok(history)
     }
 }
 
 /// Returns the epoch with this number from its line of a saved history, or a description of the problem.
-fn epoch(line: &Value, number: u64) -> std::result::Result<Epoch, String> {
+fn parse_epoch(line: &Value, number: u64) -> std::result::Result<Epoch, String> {
     let (Some(object), Some(train)) = (line.as_object(), line["train"].as_object()) else {
         return Err("expected an epoch, {\"epoch\":…,\"lr\":…,\"train\":{…}}".to_owned());
     };
@@ -222,7 +225,7 @@ fn epoch(line: &Value, number: u64) -> std::result::Result<Epoch, String> {
         Value::Object(scores) => Some(Scores::from_json(scores, "validation")?),
         _ => return Err("expected an object of scores as 'validation'".to_owned()),
     };
-    let lr = self::number(object, "lr").ok_or_else(|| expected_number("lr"))?;
+    let lr = number_field(object, "lr").ok_or_else(|| expected_number("lr"))?;
     Ok(Epoch { lr, train: Scores::from_json(train, "train")?, validation })
 }
 
@@ -273,9 +276,9 @@ mod tests {
             (-1e300, "-1.0000e300"),
             (f64::INFINITY, "inf"),
         ] {
-            assert_eq!(rounded(value), expected);
+            assert_eq!(format_score(value), expected);
         }
-        assert_eq!(rounded(f64::NAN), "NaN");
+        assert_eq!(format_score(f64::NAN), "NaN");
     }
 
     #[test]

@@ -73,8 +73,8 @@ impl<T: Float> Normalize<T> {
     /// # Ok::<(), wengert_nn::Error>(())
     /// ```
     pub fn range(low: f64, high: f64) -> Self {
-        let of = |value: f64| Tensor::scalar(T::from_f64(value));
-        Normalize::new(of(f64::midpoint(low, high)), of(high / 2.0 - low / 2.0))
+        let scalar = |value: f64| Tensor::scalar(T::from_f64(value));
+        Normalize::new(scalar(f64::midpoint(low, high)), scalar(high / 2.0 - low / 2.0))
     }
 
     /// Returns the [`range`](Self::range) from the smallest to the largest element of `inputs`, with one shift and one scale for all
@@ -95,9 +95,9 @@ impl<T: Float> Normalize<T> {
     ///
     /// If `inputs` has no elements or no dimensions, or there is not enough memory.
     pub fn fit_range(inputs: &Tensor<T>) -> Result<Self> {
-        let (low, high) = extremes(inputs)?;
+        let (low, high) = min_and_max(inputs)?;
         let mut normalize = Normalize::range(low, high);
-        normalize.std.value = one_for_zero(normalize.std.value)?;
+        normalize.std.value = replace_zeros_by_one(normalize.std.value)?;
         Ok(normalize)
     }
 
@@ -109,7 +109,7 @@ impl<T: Float> Normalize<T> {
     ///
     /// If `inputs` has no elements or no dimensions, or there is not enough memory.
     pub fn fit(inputs: &Tensor<T>) -> Result<Self> {
-        Normalize::over(inputs, Dims::from(0))
+        Normalize::fit_over(inputs, Dims::from(0))
     }
 
     /// Returns a normalization by the mean and the standard deviation of each channel of `inputs` `[n, c, …]`, both in the shape
@@ -137,7 +137,7 @@ impl<T: Float> Normalize<T> {
             )));
         }
         let others: Vec<isize> = (0..inputs.rank() as isize).filter(|&dim| dim != 1).collect();
-        Normalize::over(inputs, Dims::from(&others[..]))
+        Normalize::fit_over(inputs, Dims::from(&others[..]))
     }
 
     /// Returns a normalization that maps the smallest value of each feature of `inputs` `[n, …]` to 0 and the largest to 1. A constant
@@ -171,12 +171,12 @@ impl<T: Float> Normalize<T> {
                 T::DTYPE
             )));
         }
-        Ok(Normalize::new(low, one_for_zero(width)?))
+        Ok(Normalize::new(low, replace_zeros_by_one(width)?))
     }
 
     /// Returns a normalization by the mean and the standard deviation of `inputs` over the dimensions `dims`.
-    fn over(inputs: &Tensor<T>, dims: Dims) -> Result<Self> {
-        over(inputs, dims)
+    fn fit_over(inputs: &Tensor<T>, dims: Dims) -> Result<Self> {
+        fit_over(inputs, dims)
     }
 
     /// Returns the normalized inputs, (`inputs` - `mean`) / `std`.
@@ -211,7 +211,7 @@ impl<T: Float> Layer<T> for Normalize<T> {
 
 /// Returns the smallest and the largest element of `inputs`, or an error if `inputs` has no elements or no dimensions.
 #[precompiled]
-fn extremes<T: Float>(inputs: &Tensor<T>) -> Result<(f64, f64)> {
+fn min_and_max<T: Float>(inputs: &Tensor<T>) -> Result<(f64, f64)> {
     check_samples(inputs)?;
     Ok((inputs.try_amin(..)?.item().to_f64(), inputs.try_amax(..)?.item().to_f64()))
 }
@@ -221,17 +221,17 @@ fn extremes<T: Float>(inputs: &Tensor<T>) -> Result<(f64, f64)> {
 /// If all elements of a feature are equal, rounding may make their mean differ from them, and then the deviation is not exactly 0. So these features
 /// are recognized by their equal extremes, and their mean is set to this extreme.
 #[precompiled]
-fn over<T: Float>(inputs: &Tensor<T>, dims: Dims) -> Result<Normalize<T>> {
+fn fit_over<T: Float>(inputs: &Tensor<T>, dims: Dims) -> Result<Normalize<T>> {
     check_samples(inputs)?;
     let (low, high) = (inputs.try_amin_keepdim(dims.clone())?, inputs.try_amax_keepdim(dims.clone())?);
     let is_constant = low.try_eq(&high)?;
     let mean = try_where_(&is_constant, &low, &inputs.try_mean_keepdim(dims.clone())?)?;
     let std = inputs.try_sub(&mean)?.try_square()?.try_mean_keepdim(dims)?.try_sqrt()?;
-    Ok(Normalize::new(mean, one_for_zero(std)?))
+    Ok(Normalize::new(mean, replace_zeros_by_one(std)?))
 }
 
 /// Returns `scale` with each 0 replaced by 1, so that it can be divided by.
-fn one_for_zero<T: Float>(scale: Tensor<T>) -> Result<Tensor<T>> {
+fn replace_zeros_by_one<T: Float>(scale: Tensor<T>) -> Result<Tensor<T>> {
     Ok(try_where_(&scale.try_eq(0.0)?, &Tensor::scalar(T::ONE), &scale)?)
 }
 

@@ -9,12 +9,12 @@ use crate::graph::{Attribute, Graph, Kind, Node, Source, Value};
 use crate::protobuf::Message;
 use crate::unify::Size;
 
-/// The version of ONNX's file format (`ir_version`). It is the oldest one that allows the operators of version [`OPERATORS`], so that older
+/// The version of ONNX's file format (`ir_version`). It is the oldest one that allows the operators of version [`OPSET_VERSION`], so that older
 /// runtimes can read the file.
-const FORMAT: u64 = 8;
+const IR_VERSION: u64 = 8;
 
 /// The version of ONNX's operators: the oldest one that has all operators and attributes that this crate writes.
-const OPERATORS: u64 = 18;
+const OPSET_VERSION: u64 = 18;
 
 /// The largest number of bytes of a message of Protocol Buffers.
 const MAX_BYTES: usize = i32::MAX as usize;
@@ -36,13 +36,13 @@ pub(crate) struct Names<'n> {
 /// # Errors
 ///
 /// If the file would be too large, or memory cannot hold it.
-pub(crate) fn model<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], mut names: Names<'_>) -> Result<Vec<u8>> {
+pub(crate) fn encode_model<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], mut names: Names<'_>) -> Result<Vec<u8>> {
     let (mut model, mut operators) = (Message::default(), Message::default());
-    model.number(1, FORMAT);
+    model.number(1, IR_VERSION);
     model.text(2, "wengert");
     model.text(3, env!("CARGO_PKG_VERSION"));
     operators.text(1, "");
-    operators.number(2, OPERATORS);
+    operators.number(2, OPSET_VERSION);
     let graph = encode_graph(graph, sizes, &mut names)?;
     check_size(graph.len())?;
     reserve(&mut model, graph.len())?;
@@ -53,7 +53,7 @@ pub(crate) fn model<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], mut names: 
 }
 
 fn encode_graph<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], names: &mut Names<'_>) -> Result<Message> {
-    let constants = constants(graph, names)?;
+    let constants = encode_constants(graph, names)?;
     let mut message = Message::default();
     reserve(&mut message, constants.iter().map(Message::len).sum())?;
     for (number, node) in graph.nodes.iter().enumerate() {
@@ -79,7 +79,7 @@ fn check_size(bytes: usize) -> Result<()> {
 /// # Errors
 ///
 /// If the file would be too large, or memory cannot hold the numbers.
-fn buffer(count: usize, size: usize) -> Result<Vec<u8>> {
+fn reserve_bytes(count: usize, size: usize) -> Result<Vec<u8>> {
     let (bytes, mut buffer) = (count.saturating_mul(size), Vec::new());
     check_size(bytes)?;
     buffer.try_reserve_exact(bytes).map_err(|_| Error::OutOfMemory { bytes })?;
@@ -95,11 +95,11 @@ fn reserve(message: &mut Message, bytes: usize) -> Result<()> {
 /// Returns the constants of the graph. A constant that equals an earlier one gets the name of the earlier one and is
 /// not written again, unless it has another path in the model. Returns an error if the constants are too large for a
 /// file, or memory cannot hold them.
-fn constants<T: Float>(graph: &Graph<T>, names: &mut Names<'_>) -> Result<Vec<Message>> {
+fn encode_constants<T: Float>(graph: &Graph<T>, names: &mut Names<'_>) -> Result<Vec<Message>> {
     let mut known: FxHashMap<(Kind, Shape, Vec<u8>), usize> = FxHashMap::default();
-    let (mut list, mut total) = (Vec::new(), 0usize);
+    let (mut tensors, mut total) = (Vec::new(), 0usize);
     for (number, value) in graph.values.iter().enumerate() {
-        let Some(bytes) = data(value)? else { continue };
+        let Some(bytes) = constant_bytes(value)? else { continue };
         let key = (value.kind, value.shape.clone(), bytes);
         match known.get(&key) {
             Some(&earlier) if !names.is_path[number] || names.values[earlier] == names.values[number] => {
@@ -108,31 +108,31 @@ fn constants<T: Float>(graph: &Graph<T>, names: &mut Names<'_>) -> Result<Vec<Me
             _ => {
                 total = total.saturating_add(key.2.len());
                 check_size(total)?;
-                list.push(encode_tensor(&names.values[number], value.kind.number::<T>(), &value.shape, &key.2));
+                tensors.push(encode_tensor(&names.values[number], value.kind.number::<T>(), &value.shape, &key.2));
                 known.insert(key, number);
             }
         }
     }
-    Ok(list)
+    Ok(tensors)
 }
 
 /// Returns the bytes of a constant, in row-major order with the lowest byte of each element first. Returns `None` for
 /// other values, and an error if the constant is too large for a file or for the memory.
-fn data<T: Float>(value: &Value<T>) -> Result<Option<Vec<u8>>> {
+fn constant_bytes<T: Float>(value: &Value<T>) -> Result<Option<Vec<u8>>> {
     let mut bytes;
     match &value.source {
         Source::Input | Source::Node => return Ok(None),
         Source::Sizes(sizes) => {
-            bytes = buffer(sizes.len(), 8)?;
+            bytes = reserve_bytes(sizes.len(), 8)?;
             sizes.iter().for_each(|size| bytes.extend(size.to_le_bytes()));
         }
         Source::Index(index) => {
-            bytes = buffer(index.numel(), 8)?;
+            bytes = reserve_bytes(index.numel(), 8)?;
             index.iter().for_each(|index| bytes.extend(index.to_le_bytes()));
         }
         Source::Floats(data) => {
             let is_wide = Kind::Float.number::<T>() == Kind::Float.number::<f64>();
-            bytes = buffer(data.numel(), if is_wide { 8 } else { 4 })?;
+            bytes = reserve_bytes(data.numel(), if is_wide { 8 } else { 4 })?;
             for element in data.iter().map(T::to_f64) {
                 if is_wide {
                     bytes.extend(element.to_le_bytes());
@@ -189,7 +189,7 @@ fn encode_attribute(name: &str, attribute: &Attribute) -> Message {
 
 /// Encodes the name, the element type and the sizes of an input or output.
 fn encode_type(name: &str, kind: i64, sizes: &[Size], dynamic: Option<&str>) -> Message {
-    let [mut value, mut whole, mut tensor, mut shape] = [(); 4].map(|()| Message::default());
+    let [mut value, mut type_proto, mut tensor, mut shape] = [(); 4].map(|()| Message::default());
     for size in sizes {
         let mut dimension = Message::default();
         match (size, dynamic) {
@@ -201,9 +201,9 @@ fn encode_type(name: &str, kind: i64, sizes: &[Size], dynamic: Option<&str>) -> 
     }
     tensor.integer(1, kind);
     tensor.message(2, &shape);
-    whole.message(1, &tensor);
+    type_proto.message(1, &tensor);
     value.text(1, name);
-    value.message(2, &whole);
+    value.message(2, &type_proto);
     value
 }
 
@@ -226,6 +226,6 @@ mod tests {
         let (shape, origin) = (index.shape().clone(), Origin { operation: "take", recorded: Location::caller() });
         let mut graph = Graph::<f32>::new();
         let value = graph.add_value(Source::Index(index), Kind::Integer, shape, origin);
-        assert!(matches!(data(&graph.values[value]), Err(Error::TooLarge { bytes: 4_294_967_296 })));
+        assert!(matches!(constant_bytes(&graph.values[value]), Err(Error::TooLarge { bytes: 4_294_967_296 })));
     }
 }

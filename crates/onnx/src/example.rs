@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// elements are rotated by `turn` positions, and each is multiplied by its own factor between 1/4 and 3/4. A zero
 /// becomes its factor. So the order of the elements by size usually changes too, even if all elements of the example
 /// are equal. Returns an error if there is not enough memory.
-pub(crate) fn numbers<T: Float>(example: &Tensor<T>, turn: usize) -> Result<Tensor<T>> {
+pub(crate) fn vary_numbers<T: Float>(example: &Tensor<T>, turn: usize) -> Result<Tensor<T>> {
     if turn == 0 {
         return Ok(example.clone());
     }
@@ -24,8 +24,8 @@ pub(crate) fn numbers<T: Float>(example: &Tensor<T>, turn: usize) -> Result<Tens
     // The fractional parts of the multiples of the golden ratio are distinct and evenly distributed.
     let step = turn as f64 * 0.6180339887498949;
     for (k, value) in values.iter_mut().enumerate() {
-        let share = 0.25 + 0.5 * ((k + 1) as f64 * step).fract();
-        *value = T::from_f64(if *value == T::ZERO { share } else { value.to_f64() * share });
+        let factor = 0.25 + 0.5 * ((k + 1) as f64 * step).fract();
+        *value = T::from_f64(if *value == T::ZERO { factor } else { value.to_f64() * factor });
     }
     Ok(Tensor::try_from_vec(values, example.shape())?)
 }
@@ -37,7 +37,7 @@ pub(crate) fn numbers<T: Float>(example: &Tensor<T>, turn: usize) -> Result<Tens
 /// # Errors
 ///
 /// If the example has no elements, or only one distinct integer that is not above 0, or if there is not enough memory.
-pub(crate) fn indices(name: &str, example: &Tensor<i64>, turn: usize) -> Result<Tensor<i64>> {
+pub(crate) fn vary_indices(name: &str, example: &Tensor<i64>, turn: usize) -> Result<Tensor<i64>> {
     let mut values = example.try_to_vec()?;
     let mut distinct = values.clone();
     distinct.sort_unstable();
@@ -48,8 +48,8 @@ pub(crate) fn indices(name: &str, example: &Tensor<i64>, turn: usize) -> Result<
         [only] => values.fill(only - (turn % 2) as i64),
         _ => {
             for value in &mut values {
-                let place = distinct.partition_point(|other| other < value);
-                *value = distinct[(place + turn) % distinct.len()];
+                let position = distinct.partition_point(|other| other < value);
+                *value = distinct[(position + turn) % distinct.len()];
             }
         }
     }
@@ -61,7 +61,7 @@ pub(crate) fn indices(name: &str, example: &Tensor<i64>, turn: usize) -> Result<
 /// # Errors
 ///
 /// If the example has no such dimension or no slices, or there is not enough memory.
-pub(crate) fn resized<E: Element>(name: &str, example: &Tensor<E>, axis: usize, size: usize) -> Result<Tensor<E>> {
+pub(crate) fn resize<E: Element>(name: &str, example: &Tensor<E>, axis: usize, size: usize) -> Result<Tensor<E>> {
     let Some(&count) = example.shape().get(axis).filter(|&&count| count > 0) else {
         return Err(Error::NoDimension { input: name.to_owned(), axis });
     };
@@ -76,17 +76,17 @@ mod tests {
     #[test]
     fn each_recording_gets_other_values() {
         let x = Tensor::from([[1.0, 2.0], [0.0, 4.0]]);
-        assert_eq!(numbers(&x, 0).unwrap(), x);
+        assert_eq!(vary_numbers(&x, 0).unwrap(), x);
         let shares = [1, 2, 3, 4].map(|k| 0.25 + 0.5 * (f64::from(k) * 0.6180339887498949).fract());
         let expected = [4.0 * shares[0], shares[1], 2.0 * shares[2], shares[3]];
-        assert_eq!(numbers(&x.cast::<f64>(), 1).unwrap().to_vec(), expected);
+        assert_eq!(vary_numbers(&x.cast::<f64>(), 1).unwrap().to_vec(), expected);
         let tokens = Tensor::from([3i64, 7, 3, 5]);
-        assert_eq!(indices("t", &tokens, 1).unwrap().to_vec(), [5, 3, 5, 7]);
-        assert_eq!(indices("t", &tokens, 5).unwrap().to_vec(), [7, 5, 7, 3]);
-        assert_eq!(indices("t", &Tensor::from([2i64, 2]), 1).unwrap().to_vec(), [1, 1]);
-        assert!(matches!(indices("t", &Tensor::from([0i64, 0]), 1), Err(Error::Example { .. })));
-        assert!(matches!(indices("t", &Tensor::zeros([0]), 1), Err(Error::Example { .. })));
-        assert_eq!(resized("x", &x, 0, 3).unwrap().to_vec(), [1.0, 2.0, 0.0, 4.0, 1.0, 2.0]);
-        assert!(matches!(resized("x", &x, 2, 3), Err(Error::NoDimension { axis: 2, .. })));
+        assert_eq!(vary_indices("t", &tokens, 1).unwrap().to_vec(), [5, 3, 5, 7]);
+        assert_eq!(vary_indices("t", &tokens, 5).unwrap().to_vec(), [7, 5, 7, 3]);
+        assert_eq!(vary_indices("t", &Tensor::from([2i64, 2]), 1).unwrap().to_vec(), [1, 1]);
+        assert!(matches!(vary_indices("t", &Tensor::from([0i64, 0]), 1), Err(Error::Example { .. })));
+        assert!(matches!(vary_indices("t", &Tensor::zeros([0]), 1), Err(Error::Example { .. })));
+        assert_eq!(resize("x", &x, 0, 3).unwrap().to_vec(), [1.0, 2.0, 0.0, 4.0, 1.0, 2.0]);
+        assert!(matches!(resize("x", &x, 2, 3), Err(Error::NoDimension { axis: 2, .. })));
     }
 }

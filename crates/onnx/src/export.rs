@@ -16,11 +16,11 @@ use crate::unify::{Dynamic, Recording, unify};
 
 /// The sizes of a dynamic dimension in the recordings. Three sizes show whether a size of the program is a linear function of the dynamic
 /// size. The large one shows a limit, such as `min(n, 64)`. None is 1, because a dimension of size 1 broadcasts.
-const SIZES: [usize; 4] = [2, 3, 5, 67];
+const DYNAMIC_SIZES: [usize; 4] = [2, 3, 5, 67];
 
 /// One entry for each recording of a model without a dynamic dimension. The entries are not used. The first two
 /// recordings may have the same order of the elements by size, so a third can show a dependence on this order.
-const FIXED: [usize; 3] = [0; 3];
+const FIXED_SIZES: [usize; 3] = [0; 3];
 
 /// The export of a model as an ONNX file.
 ///
@@ -268,15 +268,15 @@ impl<T: Float> Export<T> {
         if self.name.is_empty() || dynamic.as_ref().is_some_and(|dynamic| dynamic.name.is_empty()) {
             return Err(Error::Name { name: String::new() });
         }
-        let turns: &[usize] = if dynamic.is_some() { &SIZES } else { &FIXED };
+        let turns: &[usize] = if dynamic.is_some() { &DYNAMIC_SIZES } else { &FIXED_SIZES };
         let turns = turns.iter().enumerate();
-        let recordings = turns.map(|(turn, &size)| recording(interface, record, dynamic.as_ref(), turn, size));
+        let recordings = turns.map(|(turn, &size)| record_graph(interface, record, dynamic.as_ref(), turn, size));
         let unified = unify(recordings.collect::<Result<Vec<_>>>()?, dynamic.as_ref())?;
-        let graph = with_own_outputs(unified.graph);
+        let graph = with_distinct_outputs(unified.graph);
         let all = interface.inputs.iter().map(|input| input.0).chain(interface.indices.iter().map(|input| input.0));
         let (values, is_path) = names(&graph, &all.collect::<Vec<_>>(), interface.outputs, &self.model)?;
         let dynamic = dynamic.as_ref().map(|dynamic| dynamic.name.as_str());
-        encode::model(&graph, &unified.sizes, Names { graph: &self.name, values, is_path, dynamic })
+        encode::encode_model(&graph, &unified.sizes, Names { graph: &self.name, values, is_path, dynamic })
     }
 
     /// Returns the dynamic dimension of each input, or `None` if the export has no dynamic dimension. Returns an error
@@ -379,7 +379,7 @@ impl<T: Float, const K: usize> IndexExport<'_, T, K> {
 /// Records the model once, with inputs that are made from the examples. The inputs differ for each `turn`, and their dynamic
 /// dimension has the size `size`. Returns an error if an input cannot be made from its example, an output is on another
 /// tape, or an operation has no form in ONNX.
-fn recording<T: Float>(
+fn record_graph<T: Float>(
     interface: &Interface<'_, T>,
     record: &Record<'_, T>,
     dynamic: Option<&Dynamic>,
@@ -390,18 +390,18 @@ fn recording<T: Float>(
     let mut inputs = Vec::new();
     for (position, &(name, x)) in interface.inputs.iter().enumerate() {
         let x = match axis(position) {
-            Some(axis) => example::resized(name, x, axis, size)?,
+            Some(axis) => example::resize(name, x, axis, size)?,
             None => x.clone(),
         };
-        inputs.push(example::numbers(&x, turn)?);
+        inputs.push(example::vary_numbers(&x, turn)?);
     }
     let mut indices = Vec::new();
     for (position, &(name, x)) in interface.indices.iter().enumerate() {
         let x = match axis(inputs.len() + position) {
-            Some(axis) => example::resized(name, x, axis, size)?,
+            Some(axis) => example::resize(name, x, axis, size)?,
             None => x.clone(),
         };
-        indices.push(example::indices(name, &x, turn)?);
+        indices.push(example::vary_indices(name, &x, turn)?);
     }
     let tape = Tape::new();
     let vars: Vec<Var<'_, T>> = inputs.iter().map(|input| tape.var(input)).collect();
@@ -417,7 +417,7 @@ fn recording<T: Float>(
 }
 
 /// Returns the graph with a node of its own for each output. An output that is an input, a constant or an earlier output is copied.
-fn with_own_outputs<T: Float>(mut graph: Graph<T>) -> Graph<T> {
+fn with_distinct_outputs<T: Float>(mut graph: Graph<T>) -> Graph<T> {
     for number in 0..graph.outputs.len() {
         let value = graph.outputs[number];
         let is_node = matches!(graph.values[value].source, Source::Node);

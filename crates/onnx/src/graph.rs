@@ -52,7 +52,7 @@ pub(crate) struct Value<T: Float> {
     pub(crate) shape: Shape,
     pub(crate) origin: Origin,
     /// If this value is an expansion (a broadcast), the value that is expanded.
-    pub(crate) before: Option<ValueId>,
+    pub(crate) unexpanded: Option<ValueId>,
     /// If this value is a parameter of the model, the parameter's id.
     pub(crate) parameter: Option<u64>,
 }
@@ -100,7 +100,7 @@ impl<T: Float> Graph<T> {
 
     /// Appends a value, and returns its id.
     pub(crate) fn add_value(&mut self, source: Source<T>, kind: Kind, shape: Shape, origin: Origin) -> ValueId {
-        self.values.push(Value { source, kind, shape, origin, before: None, parameter: None });
+        self.values.push(Value { source, kind, shape, origin, unexpanded: None, parameter: None });
         self.values.len() - 1
     }
 
@@ -120,27 +120,28 @@ impl<T: Float> Graph<T> {
 
     /// Returns the graph without the nodes and constants on which no output depends. The other values get new positions.
     pub(crate) fn pruned(self) -> Self {
-        let mut needed = vec![false; self.values.len()];
-        self.inputs.iter().chain(&self.outputs).for_each(|&value| needed[value] = true);
+        let mut is_needed = vec![false; self.values.len()];
+        self.inputs.iter().chain(&self.outputs).for_each(|&value| is_needed[value] = true);
         let mut nodes: Vec<Node> = Vec::new();
         for node in self.nodes.into_iter().rev() {
-            if needed[node.output] {
-                node.inputs.iter().for_each(|&input| needed[input] = true);
+            if is_needed[node.output] {
+                node.inputs.iter().for_each(|&input| is_needed[input] = true);
                 nodes.push(node);
             }
         }
         nodes.reverse();
-        let mut place = vec![ValueId::MAX; needed.len()];
+        let mut new_id = vec![ValueId::MAX; is_needed.len()];
         let mut values = Vec::new();
         for (old, value) in self.values.into_iter().enumerate() {
-            if needed[old] {
-                place[old] = values.len();
-                values.push(Value { before: None, ..value });
+            if is_needed[old] {
+                new_id[old] = values.len();
+                values.push(Value { unexpanded: None, ..value });
             }
         }
-        let moved = |list: Vec<ValueId>| -> Vec<ValueId> { list.into_iter().map(|value| place[value]).collect() };
+        let renumber = |list: Vec<ValueId>| -> Vec<ValueId> { list.into_iter().map(|value| new_id[value]).collect() };
         let nodes = nodes.into_iter();
-        let nodes = nodes.map(|node| Node { inputs: moved(node.inputs), output: place[node.output], ..node }).collect();
-        Graph { nodes, values, inputs: moved(self.inputs), outputs: moved(self.outputs) }
+        let nodes =
+            nodes.map(|node| Node { inputs: renumber(node.inputs), output: new_id[node.output], ..node }).collect();
+        Graph { nodes, values, inputs: renumber(self.inputs), outputs: renumber(self.outputs) }
     }
 }

@@ -244,7 +244,7 @@ impl<T: Float> Merge<'_, T> {
         if let Some((axis, place)) = slice {
             let place = self.graph.add_value(Source::Sizes(vec![place]), Kind::Integer, Shape::scalar(), origin);
             let attributes = vec![("axis", Attribute::Integer(axis as i64))];
-            found = self.before("Gather", vec![found, place], attributes, values[0].shape().clone(), origin);
+            found = self.before_expansion("Gather", vec![found, place], attributes, values[0].shape().clone(), origin);
         }
         if values.iter().zip(lists).all(|(input, index)| input.shape() == index.shape()) {
             self.replace(value, found);
@@ -282,11 +282,11 @@ impl<T: Float> Merge<'_, T> {
         let (shape, mut computed) = (Shape::from([count]), self.dynamic_size(origin)?);
         if slopes != [1] {
             let slopes = self.integers(slopes, origin);
-            computed = self.before("Mul", vec![computed, slopes], Vec::new(), shape.clone(), origin);
+            computed = self.before_expansion("Mul", vec![computed, slopes], Vec::new(), shape.clone(), origin);
         }
         if rests.iter().any(|&rest| rest != 0) {
             let rests = self.integers(rests, origin);
-            computed = self.before("Add", vec![computed, rests], Vec::new(), shape, origin);
+            computed = self.before_expansion("Add", vec![computed, rests], Vec::new(), shape, origin);
         }
         Ok(computed)
     }
@@ -301,7 +301,7 @@ impl<T: Float> Merge<'_, T> {
         let found = axes.iter().zip(&self.graph.inputs).find_map(|(&axis, &input)| Some((axis? as i64, input)));
         let Some((axis, input)) = found else { return Err(self.varies(origin)) };
         let attributes = vec![("start", Attribute::Integer(axis)), ("end", Attribute::Integer(axis + 1))];
-        let size = self.before("Shape", vec![input], attributes, Shape::from([1]), origin);
+        let size = self.before_expansion("Shape", vec![input], attributes, Shape::from([1]), origin);
         self.size = Some(size);
         Ok(size)
     }
@@ -312,7 +312,7 @@ impl<T: Float> Merge<'_, T> {
     }
 
     /// Adds a node whose result is a tensor of integers to the prologue, and returns this result.
-    fn before(
+    fn before_expansion(
         &mut self,
         operator: &'static str,
         inputs: Vec<ValueId>,

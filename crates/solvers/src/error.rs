@@ -141,6 +141,6 @@ impl From<Error> for wengert_autograd::Error {
 }
 
 /// Returns [`Error::Argument`], the error of an unsuitable argument, with this message.
-pub(crate) fn refusal(message: impl Into<String>, at: Site) -> Error {
+pub(crate) fn argument_error(message: impl Into<String>, at: Site) -> Error {
     Error::Argument { message: message.into(), at }
 }

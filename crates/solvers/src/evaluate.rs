@@ -6,7 +6,7 @@ use wengert_autograd::{Tape, Var};
 use wengert_tensor::ops::{Arithmetic as _, Reductions as _, Views as _};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::error::{Result, refusal};
+use crate::error::{Result, argument_error};
 
 /// A function of one variable.
 pub(crate) type Map<'f, T> = dyn for<'t> Fn(Var<'t, T>) -> Var<'t, T> + 'f;
@@ -15,12 +15,12 @@ pub(crate) type Map<'f, T> = dyn for<'t> Fn(Var<'t, T>) -> Var<'t, T> + 'f;
 pub(crate) type MapWith<T> = dyn for<'t> Fn(Var<'t, T>, &[Var<'t, T>]) -> Var<'t, T>;
 
 /// Returns the value of `f` at `x`.
-pub(crate) fn value<T: Float>(f: &Map<'_, T>, x: &Tensor<T>) -> Result<Tensor<T>> {
+pub(crate) fn evaluate<T: Float>(f: &Map<'_, T>, x: &Tensor<T>) -> Result<Tensor<T>> {
     Ok(try_infer(f, x)?)
 }
 
 /// Returns the values of the variables that `record` returns for a variable with the value `x`.
-pub(crate) fn values<T: Float>(
+pub(crate) fn evaluate_recorded<T: Float>(
     x: &Tensor<T>,
     record: impl for<'t> FnOnce(Var<'t, T>) -> Result<Vec<Var<'t, T>>>,
 ) -> Result<Vec<Tensor<T>>> {
@@ -31,14 +31,14 @@ pub(crate) fn values<T: Float>(
 
 /// Returns the result of `f` at `x` as a vector `[m]`, and the Jacobian `[m, n]`, from one evaluation.
 pub(crate) fn value_and_jacobian<T: Float>(f: &Map<'_, T>, x: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
-    let mut results = values(x, |x| {
+    let mut results = evaluate_recorded(x, |x| {
         let y = f(x);
         let (m, n) = (y.numel(), x.numel());
-        let slopes = try_jacobian(f, x)?;
-        Ok(vec![y.try_reshape([m])?, slopes.try_reshape([m, n])?])
+        let jacobian = try_jacobian(f, x)?;
+        Ok(vec![y.try_reshape([m])?, jacobian.try_reshape([m, n])?])
     })?;
-    let slopes = results.swap_remove(1);
-    Ok((results.swap_remove(0), slopes))
+    let jacobian = results.swap_remove(1);
+    Ok((results.swap_remove(0), jacobian))
 }
 
 /// Returns a function of one variable that calls `f` with constants in place of the arguments.
@@ -56,28 +56,28 @@ pub(crate) fn with_constants<'f, T: Float>(
 }
 
 /// Returns the elements of a tensor as numbers.
-pub(crate) fn numbers<T: Float>(x: &Tensor<T>) -> Vec<f64> {
+pub(crate) fn to_f64_vec<T: Float>(x: &Tensor<T>) -> Vec<f64> {
     x.iter().map(T::to_f64).collect()
 }
 
 /// Returns a tensor with the elements `numbers`, rounded to the element type.
-pub(crate) fn tensor<T: Float>(numbers: &[f64], shape: &Shape) -> Result<Tensor<T>> {
+pub(crate) fn to_tensor<T: Float>(numbers: &[f64], shape: &Shape) -> Result<Tensor<T>> {
     Ok(Tensor::try_from_vec(numbers.iter().map(|&number| T::from_f64(number)).collect(), shape)?)
 }
 
 /// Rounds numbers to the nearest numbers of the type `T`.
-pub(crate) fn round<T: Float>(numbers: &mut [f64]) {
+pub(crate) fn round_to_type<T: Float>(numbers: &mut [f64]) {
     numbers.iter_mut().for_each(|number| *number = T::from_f64(*number).to_f64());
 }
 
 /// Returns the largest absolute value, or NaN if a number is NaN. Returns 0 for no numbers.
-pub(crate) fn largest(numbers: &[f64]) -> f64 {
+pub(crate) fn max_abs(numbers: &[f64]) -> f64 {
     numbers.iter().fold(0.0, |max: f64, x| if x.is_nan() || x.abs() > max { x.abs() } else { max })
 }
 
 /// Returns the Euclidean norm. The numbers are divided by the largest, so that no square overflows or is rounded to 0.
 pub(crate) fn norm(numbers: &[f64]) -> f64 {
-    let size = largest(numbers);
+    let size = max_abs(numbers);
     if size == 0.0 || !size.is_finite() {
         return size;
     }
@@ -94,12 +94,12 @@ pub(crate) fn check_shape(what: &str, got: &Shape, expected: &Shape, at: Site) -
     if got == expected {
         return Ok(());
     }
-    Err(refusal(format!("{what} must have the shape {expected}, got {got}"), at))
+    Err(argument_error(format!("{what} must have the shape {expected}, got {got}"), at))
 }
 
 /// Returns `g` divided by its largest magnitude, and this magnitude, which counts as a constant. If all elements are 0, the magnitude is
 /// replaced by 1. The product of both results has the value and the derivatives of `g`.
-pub(crate) fn normalised<'t, T: Float>(g: Var<'t, T>) -> (Var<'t, T>, Var<'t, T>) {
+pub(crate) fn normalize_by_max<'t, T: Float>(g: Var<'t, T>) -> (Var<'t, T>, Var<'t, T>) {
     if g.numel() == 0 {
         return (g, g.tape().constant(1.0));
     }

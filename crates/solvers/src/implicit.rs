@@ -53,13 +53,13 @@ impl<T: Float> Function<T> for Implicit<T> {
         let slopes = jacobian(|x| (self.equation)(x, args), x).reshape([n, n]);
         let weights = slopes.t().solve(gradients[0].reshape([n]));
         let mut results = vec![None];
-        results.extend(by_arguments(&*self.equation, x, args, -weights).into_iter().map(Some));
+        results.extend(argument_gradients(&*self.equation, x, args, -weights).into_iter().map(Some));
         results
     }
 }
 
 /// Records the gradients of the sum of `f(x, args)` times `weights` with respect to the arguments, at constant `x`.
-pub(crate) fn by_arguments<'t, T: Float>(
+pub(crate) fn argument_gradients<'t, T: Float>(
     f: &MapWith<T>,
     x: Var<'t, T>,
     args: &[Var<'t, T>],

@@ -16,7 +16,8 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::error::{Error, Result};
 use crate::evaluate::{
-    Map, MapWith, dot, largest, norm, numbers, round, tensor, value, value_and_jacobian, with_constants,
+    Map, MapWith, dot, evaluate, max_abs, norm, round_to_type, to_f64_vec, to_tensor, value_and_jacobian,
+    with_constants,
 };
 use crate::implicit::Implicit;
 
@@ -127,7 +128,7 @@ impl<T: Float> LeastSquaresResult<T> {
     pub fn try_covariance(&self) -> Result<Tensor<T>> {
         let n = self.x.numel();
         let (_, values, right) = self.jacobian.try_cast::<f64>()?.try_svd(false)?;
-        let (values, right) = (numbers(&values), numbers(&right));
+        let (values, right) = (to_f64_vec(&values), to_f64_vec(&right));
         let limit =
             T::EPSILON.to_f64() * (self.jacobian.shape()[0].max(n)) as f64 * values.first().copied().unwrap_or(0.0);
         let mut covariance = vec![0.0; n * n];
@@ -139,7 +140,7 @@ impl<T: Float> LeastSquaresResult<T> {
                 }
             }
         }
-        tensor(&covariance, &Shape::from([n, n]))
+        to_tensor(&covariance, &Shape::from([n, n]))
     }
 }
 
@@ -248,12 +249,12 @@ impl LeastSquares {
     fn find<T: Float>(&self, f: &Map<'_, T>, x0: &Tensor<T>, at: Site) -> Result<LeastSquaresResult<T>> {
         let shape = x0.shape();
         let limit = self.max_nfev.unwrap_or((100 * x0.numel()).max(200));
-        let mut point = Point::at(f, numbers(x0), shape, at, 0)?;
+        let mut point = Point::evaluate(f, to_f64_vec(x0), shape, at, 0)?;
         let (mut iterations, mut evaluations) = (0, 1);
-        let mut region = Region::new(&point);
+        let mut region = TrustRegion::new(&point);
         let end = 'outer: loop {
-            region.scale_by(&point);
-            if largest(&point.cosines) <= self.gtol {
+            region.raise_scale(&point);
+            if max_abs(&point.cosines) <= self.gtol {
                 break FitEnd::Gtol;
             }
             let problem = Subproblem::new(&point, &region.scale)?;
@@ -261,17 +262,17 @@ impl LeastSquares {
                 if evaluations >= limit {
                     break 'outer FitEnd::MaxEvaluations;
                 }
-                let step = problem.step(&mut region.parameter, region.radius);
+                let step = problem.step(&mut region.damping, region.radius);
                 let mut x: Vec<f64> = point.x.iter().zip(&step.x).map(|(x, step)| x + step).collect();
-                round::<T>(&mut x);
+                round_to_type::<T>(&mut x);
                 evaluations += 1;
-                let y = numbers(&value(f, &tensor::<T>(&x, shape)?)?);
-                let outcome = region.judge(&point, &step, norm(&y), iterations == 0);
-                if outcome.accepted {
-                    point = Point::at(f, x, shape, at, iterations + 1)?;
+                let y = to_f64_vec(&evaluate(f, &to_tensor::<T>(&x, shape)?)?);
+                let outcome = region.update(&point, &step, norm(&y), iterations == 0);
+                if outcome.is_accepted {
+                    point = Point::evaluate(f, x, shape, at, iterations + 1)?;
                     iterations += 1;
                 }
-                let small = outcome.actual.abs().max(outcome.predicted);
+                let small = outcome.actual_reduction.abs().max(outcome.predicted_reduction);
                 let x_norm = norm(&region.scaled(&point.x));
                 if small <= self.ftol && outcome.ratio <= 2.0 {
                     break 'outer FitEnd::Ftol;
@@ -283,18 +284,18 @@ impl LeastSquares {
                 if small <= epsilon && outcome.ratio <= 2.0 || region.radius <= epsilon * x_norm {
                     break 'outer FitEnd::NoProgress;
                 }
-                if outcome.accepted {
+                if outcome.is_accepted {
                     break;
                 }
             }
         };
         let (m, n) = (point.y.len(), point.x.len());
         Ok(LeastSquaresResult {
-            x: tensor(&point.x, shape)?,
+            x: to_tensor(&point.x, shape)?,
             cost: 0.5 * dot(&point.y, &point.y),
             optimality: point.optimality(),
-            residuals: tensor(&point.y, &Shape::from([m]))?,
-            jacobian: tensor(&point.jacobian, &Shape::from([m, n]))?,
+            residuals: to_tensor(&point.y, &Shape::from([m]))?,
+            jacobian: to_tensor(&point.jacobian, &Shape::from([m, n]))?,
             end,
             iterations,
             evaluations,
@@ -314,16 +315,16 @@ struct Point {
 }
 
 impl Point {
-    fn at<T: Float>(f: &Map<'_, T>, x: Vec<f64>, shape: &Shape, at: Site, iteration: usize) -> Result<Self> {
-        let (y, jacobian) = value_and_jacobian(f, &tensor::<T>(&x, shape)?)?;
-        let (y, jacobian, n) = (numbers(&y), numbers(&jacobian), x.len());
-        if !largest(&y).is_finite() || !largest(&jacobian).is_finite() {
+    fn evaluate<T: Float>(f: &Map<'_, T>, x: Vec<f64>, shape: &Shape, at: Site, iteration: usize) -> Result<Self> {
+        let (y, jacobian) = value_and_jacobian(f, &to_tensor::<T>(&x, shape)?)?;
+        let (y, jacobian, n) = (to_f64_vec(&y), to_f64_vec(&jacobian), x.len());
+        if !max_abs(&y).is_finite() || !max_abs(&jacobian).is_finite() {
             let at_what = format!("a residual or its derivative in iteration {iteration}");
             return Err(Error::NotFinite { at_what, at });
         }
         let column = |j: usize| norm(&jacobian.iter().skip(j).step_by(n).copied().collect::<Vec<_>>());
         let (size, columns) = (norm(&y), (0..n).map(column).collect::<Vec<f64>>());
-        if !size.is_finite() || !largest(&columns).is_finite() {
+        if !size.is_finite() || !max_abs(&columns).is_finite() {
             let at_what = format!("the norm of the residuals or of their derivatives in iteration {iteration}");
             return Err(Error::NotFinite { at_what, at });
         }
@@ -350,27 +351,27 @@ impl Point {
 
 /// The trust region: the steps p with |D p| ≤ `radius`. D has the diagonal `scale`. `parameter` is the Levenberg-Marquardt parameter of the
 /// last step.
-struct Region {
+struct TrustRegion {
     scale: Vec<f64>,
     radius: f64,
-    parameter: f64,
+    damping: f64,
 }
 
-/// The decision of [`Region::judge`] about a step, with the numbers on which it is based.
-struct Outcome {
-    accepted: bool,
+/// The decision of [`TrustRegion::judge`] about a step, with the numbers on which it is based.
+struct StepOutcome {
+    is_accepted: bool,
     /// The actual and the predicted relative decrease of the sum of squares.
-    actual: f64,
-    predicted: f64,
+    actual_reduction: f64,
+    predicted_reduction: f64,
     /// The actual decrease divided by the predicted decrease.
     ratio: f64,
 }
 
-impl Region {
+impl TrustRegion {
     /// Returns the first region: its radius is 100 times the norm of the scaled start, or 100 if this is 0.
     fn new(point: &Point) -> Self {
         let scale = point.columns.iter().map(|&column| if column == 0.0 { 1.0 } else { column }).collect();
-        let mut region = Region { scale, radius: 0.0, parameter: 0.0 };
+        let mut region = TrustRegion { scale, radius: 0.0, damping: 0.0 };
         let size = norm(&region.scaled(&point.x));
         region.radius = if size == 0.0 { 100.0 } else { 100.0 * size };
         region
@@ -381,13 +382,13 @@ impl Region {
     }
 
     /// Scales each variable by the largest norm that its column of the Jacobian has had so far.
-    fn scale_by(&mut self, point: &Point) {
+    fn raise_scale(&mut self, point: &Point) {
         self.scale.iter_mut().zip(&point.columns).for_each(|(scale, column)| *scale = scale.max(*column));
     }
 
     /// Decides whether a step is accepted. Changes the radius of the trust region and the Levenberg-Marquardt parameter (Moré, sections 5 and
     /// 6; MINPACK's `lmder`). `new` is the norm of the residuals after the step.
-    fn judge(&mut self, point: &Point, step: &Step, new: f64, is_first: bool) -> Outcome {
+    fn update(&mut self, point: &Point, step: &Step, new: f64, is_first: bool) -> StepOutcome {
         let old = norm(&point.y);
         let length = norm(&self.scaled(&step.x));
         if is_first {
@@ -395,7 +396,7 @@ impl Region {
         }
         // If the norm is not finite, or at least ten times the old norm, the step counts as a relative decrease of -1.
         let actual = if 0.1 * new < old { 1.0 - (new / old).powi(2) } else { -1.0 };
-        let (linear, damped) = ((step.linear / old).powi(2), self.parameter * (length / old).powi(2));
+        let (linear, damped) = ((step.linear / old).powi(2), self.damping * (length / old).powi(2));
         let predicted = linear + 2.0 * damped;
         let slope = -(linear + damped);
         let ratio = if predicted == 0.0 { 0.0 } else { actual / predicted };
@@ -403,12 +404,12 @@ impl Region {
             let factor = if actual >= 0.0 { 0.5 } else { 0.5 * slope / (slope + 0.5 * actual) };
             let factor = if 0.1 * new >= old || factor.is_nan() || factor < 0.1 { 0.1 } else { factor };
             self.radius = factor * self.radius.min(length / 0.1);
-            self.parameter /= factor;
-        } else if self.parameter == 0.0 || ratio >= 0.75 {
+            self.damping /= factor;
+        } else if self.damping == 0.0 || ratio >= 0.75 {
             self.radius = length / 0.5;
-            self.parameter *= 0.5;
+            self.damping *= 0.5;
         }
-        Outcome { accepted: ratio >= 1e-4, actual, predicted, ratio }
+        StepOutcome { is_accepted: ratio >= 1e-4, actual_reduction: actual, predicted_reduction: predicted, ratio }
     }
 }
 
@@ -434,7 +435,7 @@ impl Subproblem {
         let scaled: Vec<f64> =
             point.jacobian.chunks(n.max(1)).flat_map(|row| row.iter().zip(scale).map(|(x, scale)| x / scale)).collect();
         let (left, values, right) = Tensor::try_from_vec(scaled, [m, n])?.try_svd(false)?;
-        let (left, values, right) = (numbers(&left), numbers(&values), numbers(&right));
+        let (left, values, right) = (to_f64_vec(&left), to_f64_vec(&values), to_f64_vec(&right));
         let count = values.len();
         let mut target = vec![0.0; count];
         for (row, y) in left.chunks(count.max(1)).zip(&point.y) {
@@ -445,60 +446,60 @@ impl Subproblem {
 
     /// Returns the step that minimises |J p + y|² with |D p| close to `radius` or below. Sets `parameter`, which is the Levenberg-Marquardt
     /// parameter of the last step, to the parameter of this step (Moré, section 5; MINPACK's `lmpar`).
-    fn step(&self, parameter: &mut f64, radius: f64) -> Step {
+    fn step(&self, damping: &mut f64, radius: f64) -> Step {
         let rank_limit = f64::EPSILON * self.values.len() as f64 * self.values.first().copied().unwrap_or(0.0);
         let is_singular = self.values.iter().any(|&value| value <= rank_limit);
         // The coordinates of the scaled step D p along the rows of Vᵀ.
-        let coordinates = |parameter: f64| -> Vec<f64> {
+        let coordinates = |damping: f64| -> Vec<f64> {
             let pairs = self.values.iter().zip(&self.target);
-            if parameter == 0.0 {
+            if damping == 0.0 {
                 pairs.map(|(&s, c)| if s > rank_limit { c / s } else { 0.0 }).collect()
             } else {
-                pairs.map(|(s, c)| s * c / (s * s + parameter)).collect()
+                pairs.map(|(s, c)| s * c / (s * s + damping)).collect()
             }
         };
         let mut q = coordinates(0.0);
         let mut excess = norm(&q) - radius;
         if excess <= 0.1 * radius {
-            *parameter = 0.0;
-            return self.finish(&q);
+            *damping = 0.0;
+            return self.step_from_coordinates(&q);
         }
         // The derivative of the norm of q with respect to the parameter.
-        let slope = |q: &[f64], parameter: f64| {
+        let slope = |q: &[f64], damping: f64| {
             let terms = q.iter().zip(&self.values).filter(|(q, _)| **q != 0.0);
-            -terms.map(|(q, s)| q * q / (s * s + parameter)).sum::<f64>() / norm(q)
+            -terms.map(|(q, s)| q * q / (s * s + damping)).sum::<f64>() / norm(q)
         };
         let mut lower = if is_singular { 0.0 } else { -excess / slope(&q, 0.0) };
         let gradient = norm(&self.values.iter().zip(&self.target).map(|(s, c)| s * c).collect::<Vec<_>>());
         let mut upper = if gradient == 0.0 { f64::MIN_POSITIVE / radius.min(0.1) } else { gradient / radius };
-        *parameter = parameter.max(lower).min(upper);
-        if *parameter == 0.0 {
-            *parameter = gradient / norm(&q);
+        *damping = damping.max(lower).min(upper);
+        if *damping == 0.0 {
+            *damping = gradient / norm(&q);
         }
         for iteration in 0.. {
-            if *parameter == 0.0 {
-                *parameter = f64::MIN_POSITIVE.max(1e-3 * upper);
+            if *damping == 0.0 {
+                *damping = f64::MIN_POSITIVE.max(1e-3 * upper);
             }
-            q = coordinates(*parameter);
+            q = coordinates(*damping);
             let last = excess;
             excess = norm(&q) - radius;
             let is_close = excess.abs() <= 0.1 * radius;
             if is_close || lower == 0.0 && excess <= last && last < 0.0 || iteration == 10 {
                 break;
             }
-            let correction = -(excess + radius) / radius * excess / slope(&q, *parameter);
+            let correction = -(excess + radius) / radius * excess / slope(&q, *damping);
             if excess > 0.0 {
-                lower = lower.max(*parameter);
+                lower = lower.max(*damping);
             } else {
-                upper = upper.min(*parameter);
+                upper = upper.min(*damping);
             }
-            *parameter = lower.max(*parameter + correction);
+            *damping = lower.max(*damping + correction);
         }
-        self.finish(&q)
+        self.step_from_coordinates(&q)
     }
 
     /// Returns the step p. `q` has the coordinates of the scaled step D p along the rows of Vᵀ.
-    fn finish(&self, q: &[f64]) -> Step {
+    fn step_from_coordinates(&self, q: &[f64]) -> Step {
         let n = self.scale.len();
         let mut x = vec![0.0; n];
         for (q, row) in q.iter().zip(self.right.chunks(n.max(1))) {

@@ -14,8 +14,8 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{Reductions as _, Views as _, cat};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::error::{Error, Result, refusal};
-use crate::evaluate::{Map, MapWith, largest, normalised, numbers, tensor, with_constants};
+use crate::error::{Error, Result, argument_error};
+use crate::evaluate::{Map, MapWith, max_abs, normalize_by_max, to_f64_vec, to_tensor, with_constants};
 
 /// The positive nodes of the rule of 21 points, largest first, and 0. Every second one, from the second on, is a node of Gauss's rule of 10
 /// points.
@@ -221,10 +221,16 @@ impl Quad {
             })
             .collect();
         if let Some(wrong) = variables.iter().find(|variable| variable.numel() != 1) {
-            return Err(refusal(format!("quad: a limit must be one number, got the shape {}", wrong.shape()), at));
+            return Err(argument_error(
+                format!("quad: a limit must be one number, got the shape {}", wrong.shape()),
+                at,
+            ));
         }
         let Some(first) = args.first().or(variables.first()) else {
-            return Err(refusal("quad: without arguments and variable limits there is no derivative: use `call`", at));
+            return Err(argument_error(
+                "quad: without arguments and variable limits there is no derivative: use `call`",
+                at,
+            ));
         };
         let numbers = limits.map(|limit| match limit {
             Limit::Number(number) => Some(number),
@@ -237,7 +243,7 @@ impl Quad {
 
     fn integrate<T: Float>(&self, f: &Map<'_, T>, limits: [f64; 2], at: Site) -> Result<QuadResult<T>> {
         if limits.iter().any(|limit| limit.is_nan()) {
-            return Err(refusal("quad: a limit is NaN", at));
+            return Err(argument_error("quad: a limit is NaN", at));
         }
         let domain = Domain::new(limits);
         let mut evaluations = 0;
@@ -257,7 +263,7 @@ impl Quad {
             if !error.is_finite() || !value.iter().all(|&value| T::from_f64(value).is_finite()) {
                 return Err(Error::NotFinite { at_what: "the integral or its error estimate".into(), at });
             }
-            if error <= self.epsabs.max(epsrel * largest(&value)) {
+            if error <= self.epsabs.max(epsrel * max_abs(&value)) {
                 break (value, error);
             }
             let worst = (0..parts.len()).max_by(|&i, &j| parts[i].error.total_cmp(&parts[j].error)).unwrap_or(0);
@@ -280,7 +286,7 @@ impl Quad {
             parts.extend(parts_of(&[[start, middle], [middle, end]])?);
         };
         let shape = shape.unwrap_or_default();
-        Ok(QuadResult { value: tensor(&value, &shape)?, error, intervals: parts.len(), evaluations })
+        Ok(QuadResult { value: to_tensor(&value, &shape)?, error, intervals: parts.len(), evaluations })
     }
 }
 
@@ -350,11 +356,11 @@ impl Domain {
         }
         let xs: Vec<f64> = points.iter().map(|(x, _)| *x).collect();
         let tape = Tape::new();
-        let batch = tape.var(&tensor(&xs, &Shape::from([xs.len()]))?);
+        let batch = tape.var(&to_tensor(&xs, &Shape::from([xs.len()]))?);
         let [result] = Vmap::new().try_record(|[x]| [f(x)], [batch])?;
         let results = result.try_value()?;
         let shape: Shape = results.shape()[1..].iter().copied().collect();
-        let values = numbers(&results);
+        let values = to_f64_vec(&results);
         let size = shape.numel();
         if let Some(wrong) = values.iter().position(|value| !value.is_finite()) {
             let x = xs[wrong / size.max(1)];
@@ -454,7 +460,7 @@ impl<T: Float> Function<T> for Integral<T> {
         let is_infinite = limits.iter().zip(&self.limits).any(|(limit, number)| number.is_none() && !limit.is_finite());
         if is_infinite {
             let message = "quad: a limit that is a variable must be finite; a number may be infinite";
-            return Err(refusal(message, self.at).into());
+            return Err(argument_error(message, self.at).into());
         }
         Ok(vec![self.solver.integrate(&with_constants(&*self.f, args), limits, self.at)?.value])
     }
@@ -462,7 +468,7 @@ impl<T: Float> Function<T> for Integral<T> {
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (variables, args) = call.inputs.split_at(self.variable_limits());
         // An absolute tolerance would give wrong small gradients, so the largest element of the gradient is scaled to 1.
-        let (g, scale) = normalised(gradients[0]);
+        let (g, scale) = normalize_by_max(gradients[0]);
         let signs = self.limits.iter().zip([-1.0, 1.0]).filter(|(limit, _)| limit.is_none()).map(|(_, sign)| sign);
         let mut results: Vec<Option<Var<'t, T>>> = variables
             .iter()

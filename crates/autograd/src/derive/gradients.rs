@@ -340,7 +340,7 @@ impl<T: Float> Key<T> for &Parameter<T> {
     }
 
     fn missing(&self, _gradients: &Gradients<T>, at: Site) -> Error {
-        let what = format!("the parameter of shape {} made at {}", self.value.shape(), self.made());
+        let what = format!("the parameter of shape {} made at {}", self.value.shape(), self.created_at());
         if self.is_frozen() {
             return Error::NoGradient { what, reason: MissingGradient::Frozen, at };
         }

@@ -34,7 +34,7 @@ impl<'t, T: Float> Tape<T> {
             let value = &parameter.value;
             let is_same = |known: Tensor<T>| known.shares_storage(value) && known.layout() == value.layout();
             if !recorded.is_none_or(is_same) {
-                return Err(Error::ParameterChanged { created_at: parameter.made(), at });
+                return Err(Error::ParameterChanged { created_at: parameter.created_at(), at });
             }
             return Ok(Var::new(self, index));
         }

@@ -17,7 +17,7 @@ pub(crate) struct Exchange {
     /// Buffers of the right type and size, which the received elements overwrite.
     pub(crate) receives: Vec<(usize, Payload)>,
     /// The elements that the transport itself sums over all ranks. After the exchange, this field has the sums. It is only used if
-    /// [`sums`](Transport::sums) returns true.
+    /// [`can_sum`](Transport::can_sum) returns true.
     pub(crate) summed: Option<Payload>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) trait Transport: Send {
     fn start(&self, exchange: Exchange) -> Box<dyn Pending>;
 
     /// Returns true if the transport can sum over all ranks.
-    fn sums(&self) -> bool {
+    fn can_sum(&self) -> bool {
         false
     }
 }

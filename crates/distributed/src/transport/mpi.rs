@@ -34,7 +34,7 @@ static NOTHING: [u8; 0] = [];
 
 /// The time after which a waiting rank asks the awaited ranks whether they are alive. It repeats the question at this
 /// interval.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// The interval at which the MPI thread checks for questions while it has no exchange.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -63,7 +63,7 @@ struct State {
     lost: bool,
 }
 
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock_state(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -104,7 +104,7 @@ fn end(universe: Universe) {
 impl Drop for Mpi {
     fn drop(&mut self) {
         self.orders = None;
-        if !thread::panicking() && !locked(&self.state).lost {
+        if !thread::panicking() && !lock_state(&self.state).lost {
             // The shutdown may wait for ranks that have ended, so the time for it is limited.
             let _ = self.ended.recv_timeout(self.grace);
         }
@@ -121,7 +121,7 @@ impl Transport for Mpi {
         Box::new(Waiting { result, state: Arc::clone(&self.state) })
     }
 
-    fn sums(&self) -> bool {
+    fn can_sum(&self) -> bool {
         true
     }
 }
@@ -134,9 +134,9 @@ struct Waiting {
 impl Pending for Waiting {
     fn wait(self: Box<Self>, deadline: Duration) -> std::result::Result<Exchange, Stalled> {
         self.result.recv_timeout(deadline).map_err(|_| {
-            let mut state = locked(&self.state);
+            let mut state = lock_state(&self.state);
             state.lost = true;
-            let alive = |rank: &usize| state.answered.get(rank).is_some_and(|at| at.elapsed() < 4 * PATIENCE);
+            let alive = |rank: &usize| state.answered.get(rank).is_some_and(|at| at.elapsed() < 4 * PROBE_INTERVAL);
             let (late, silent) = state.awaited.iter().partition(|rank| alive(rank));
             Stalled { silent, late }
         })
@@ -161,7 +161,7 @@ impl Server {
             match orders.recv_timeout(POLL_INTERVAL) {
                 Ok(Order { exchange, done }) => {
                     // The send fails if the program no longer waits for the result.
-                    let _ = done.send(self.make(exchange));
+                    let _ = done.send(self.run_exchange(exchange));
                 }
                 Err(RecvTimeoutError::Timeout) => self.answer(),
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -173,7 +173,7 @@ impl Server {
 
     /// Runs one exchange, however long it takes. Returns the exchange with the received elements and the sum over the
     /// ranks.
-    fn make(&mut self, mut exchange: Exchange) -> Exchange {
+    fn run_exchange(&mut self, mut exchange: Exchange) -> Exchange {
         let tag = (self.count % TAGS) as Tag;
         self.count += 1;
         let summed = exchange.summed.take();
@@ -181,42 +181,50 @@ impl Server {
         let world = SimpleCommunicator::world();
         let Exchange { sends, receives, .. } = &mut exchange;
         scope(|scope| {
-            let mut open: Vec<Flight> = Vec::with_capacity(sends.len() + receives.len() + 1);
+            let mut open: Vec<OpenRequest> = Vec::with_capacity(sends.len() + receives.len() + 1);
             for (rank, payload) in receives {
                 let (process, rank) = (world.process_at_rank(*rank as i32), *rank);
                 let complete = match payload {
-                    Payload::Bytes(room) => flying(process.immediate_receive_into_with_tag(scope, &mut room[..], tag)),
-                    Payload::F32(room) => flying(process.immediate_receive_into_with_tag(scope, &mut room[..], tag)),
-                    Payload::F64(room) => flying(process.immediate_receive_into_with_tag(scope, &mut room[..], tag)),
-                    Payload::I64(room) => flying(process.immediate_receive_into_with_tag(scope, &mut room[..], tag)),
+                    Payload::Bytes(room) => {
+                        completion_test(process.immediate_receive_into_with_tag(scope, &mut room[..], tag))
+                    }
+                    Payload::F32(room) => {
+                        completion_test(process.immediate_receive_into_with_tag(scope, &mut room[..], tag))
+                    }
+                    Payload::F64(room) => {
+                        completion_test(process.immediate_receive_into_with_tag(scope, &mut room[..], tag))
+                    }
+                    Payload::I64(room) => {
+                        completion_test(process.immediate_receive_into_with_tag(scope, &mut room[..], tag))
+                    }
                 };
-                open.push(Flight { from: vec![rank], complete });
+                open.push(OpenRequest { from: vec![rank], complete });
             }
             for (rank, payload) in &*sends {
                 let (process, rank) = (world.process_at_rank(*rank as i32), *rank);
                 let complete = match &**payload {
-                    Payload::Bytes(own) => flying(process.immediate_send_with_tag(scope, &own[..], tag)),
-                    Payload::F32(own) => flying(process.immediate_send_with_tag(scope, &own[..], tag)),
-                    Payload::F64(own) => flying(process.immediate_send_with_tag(scope, &own[..], tag)),
-                    Payload::I64(own) => flying(process.immediate_send_with_tag(scope, &own[..], tag)),
+                    Payload::Bytes(own) => completion_test(process.immediate_send_with_tag(scope, &own[..], tag)),
+                    Payload::F32(own) => completion_test(process.immediate_send_with_tag(scope, &own[..], tag)),
+                    Payload::F64(own) => completion_test(process.immediate_send_with_tag(scope, &own[..], tag)),
+                    Payload::I64(own) => completion_test(process.immediate_send_with_tag(scope, &own[..], tag)),
                 };
-                open.push(Flight { from: vec![rank], complete });
+                open.push(OpenRequest { from: vec![rank], complete });
             }
             let operation = SystemOperation::sum();
             let complete = match (&summed, &mut total) {
                 (Some(Payload::F32(own)), Some(Payload::F32(room))) => {
-                    Some(flying(world.immediate_all_reduce_into(scope, &own[..], &mut room[..], operation)))
+                    Some(completion_test(world.immediate_all_reduce_into(scope, &own[..], &mut room[..], operation)))
                 }
                 (Some(Payload::F64(own)), Some(Payload::F64(room))) => {
-                    Some(flying(world.immediate_all_reduce_into(scope, &own[..], &mut room[..], operation)))
+                    Some(completion_test(world.immediate_all_reduce_into(scope, &own[..], &mut room[..], operation)))
                 }
                 _ => None,
             };
             if let Some(complete) = complete {
                 let others = (0..world.size() as usize).filter(|&rank| rank != world.rank() as usize);
-                open.push(Flight { from: others.collect(), complete });
+                open.push(OpenRequest { from: others.collect(), complete });
             }
-            self.watch(open);
+            self.wait_for_requests(open);
         });
         exchange.summed = total;
         exchange
@@ -224,7 +232,7 @@ impl Server {
 
     /// Tests the requests in `open` until all have completed. Meanwhile asks the awaited ranks at intervals whether
     /// they are alive, and answers the questions of other ranks.
-    fn watch(&mut self, mut open: Vec<Flight>) {
+    fn wait_for_requests(&mut self, mut open: Vec<OpenRequest>) {
         let began = Instant::now();
         let (mut asked, mut known) = (began, usize::MAX);
         loop {
@@ -235,9 +243,9 @@ impl Server {
             let now = Instant::now();
             if known != open.len() {
                 known = open.len();
-                locked(&self.state).awaited = open.iter().flat_map(|flight| flight.from.iter().copied()).collect();
+                lock_state(&self.state).awaited = open.iter().flat_map(|flight| flight.from.iter().copied()).collect();
             }
-            if now - asked > PATIENCE {
+            if now - asked > PROBE_INTERVAL {
                 asked = now;
                 self.answer();
                 self.ask();
@@ -248,20 +256,20 @@ impl Server {
                 _ => thread::sleep(Duration::from_micros(500)),
             }
         }
-        locked(&self.state).awaited.clear();
+        lock_state(&self.state).awaited.clear();
     }
 
     /// Asks the awaited ranks whether they are alive.
     fn ask(&mut self) {
-        let awaited: Vec<usize> = locked(&self.state).awaited.iter().copied().collect();
+        let awaited: Vec<usize> = lock_state(&self.state).awaited.iter().copied().collect();
         for rank in awaited {
-            self.tell(rank, QUESTION);
+            self.send_empty(rank, QUESTION);
         }
     }
 
-    fn tell(&mut self, rank: usize, what: Tag) {
+    fn send_empty(&mut self, rank: usize, tag: Tag) {
         let process = self.world.process_at_rank(rank as i32);
-        self.questions.push(process.immediate_send_with_tag(StaticScope, &NOTHING, what));
+        self.questions.push(process.immediate_send_with_tag(StaticScope, &NOTHING, tag));
         let complete = |request: Request<'static, [u8; 0], StaticScope>| request.test().err();
         self.questions = self.questions.drain(..).filter_map(complete).collect();
     }
@@ -280,22 +288,24 @@ impl Server {
         }
         for (rank, what) in heard {
             if what == QUESTION {
-                self.tell(rank, ANSWER);
+                self.send_empty(rank, ANSWER);
             } else {
-                locked(&self.state).answered.insert(rank, Instant::now());
+                lock_state(&self.state).answered.insert(rank, Instant::now());
             }
         }
     }
 }
 
 /// A non-blocking request that is in progress, and the ranks for which it waits.
-struct Flight<'f> {
+struct OpenRequest<'f> {
     from: Vec<usize>,
     /// The function that tests the request and returns true if it has completed.
     complete: Box<dyn FnMut() -> bool + 'f>,
 }
 
-fn flying<'f, 'a: 'f, D: ?Sized>(request: Request<'a, D, &'f LocalScope<'a>>) -> Box<dyn FnMut() -> bool + 'f> {
+fn completion_test<'f, 'a: 'f, D: ?Sized>(
+    request: Request<'a, D, &'f LocalScope<'a>>,
+) -> Box<dyn FnMut() -> bool + 'f> {
     let mut request = Some(request);
     Box::new(move || {
         request = request.take().and_then(|open| open.test().err());

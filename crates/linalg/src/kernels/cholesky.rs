@@ -8,7 +8,7 @@ use super::substitution::solved;
 use super::transposed;
 use crate::batches::{MOVES, cost, count_matrices, for_each_range};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_of, contiguous, elements, sizes};
+use crate::matrices::{batch_shape, contiguous, elements, sizes};
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::cholesky_all;
 use crate::numerics::triangular::Coefficients;
@@ -33,7 +33,7 @@ impl Kernel for Cholesky {
             for_each_range(count, cost(&[n, n, n / 4 + MOVES]), [l], |first, _, [data]| cholesky_all(data, n, first))
         });
         let (l, ()) = done.map_err(|failure: RangeFailure| {
-            failure.error(&batch_of(shape, 2), at, |element, order| {
+            failure.error(&batch_shape(shape, 2), at, |element, order| {
                 format!(
                     "linalg.cholesky: {element}The factorization could not be completed because the input is not positive-definite \
                      (the leading minor of order {order} is not positive-definite)."

@@ -6,10 +6,10 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::inverse::Inverse;
 use super::lu::Singular;
-use super::{applied, transposed};
+use super::{apply_kernel, transposed};
 use crate::batches::{MOVES, cost, for_each_range};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_of, contiguous, elements, sizes, zeros};
+use crate::matrices::{batch_shape, contiguous, elements, sizes, zeros};
 use crate::numerics::cofactors::{cofactors, product};
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::diagonals_all;
@@ -46,12 +46,12 @@ impl Kernel for Determinant {
     const NAME: &'static str = "det";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        vec![batch_of(&inputs[0], 2)]
+        vec![batch_shape(&inputs[0], 2)]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let product = |diagonal: &[T], sign: T| [sign * product(diagonal.iter().copied())];
-        let batch = batch_of(inputs[0].shape(), 2);
+        let batch = batch_shape(inputs[0].shape(), 2);
         let done = Tensor::from_fill(batch, at, |values| write_from_factors(inputs[0], [values], product));
         let (values, ()) = done.map_err(|failure| failed(failure, at))?;
         Ok(vec![values])
@@ -59,7 +59,7 @@ impl Kernel for Determinant {
 
     /// The gradient is the matrix of cofactors times G, the gradient with respect to the determinant.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
-        let cofactors = applied(Cofactors, &[call.inputs[0]])?;
+        let cofactors = apply_kernel(Cofactors, &[call.inputs[0]])?;
         Ok(vec![Some(cofactors * as_matrices(gradients[0]))])
     }
 }
@@ -71,7 +71,7 @@ fn as_matrices<'t, T: Float>(x: Var<'t, T>) -> Var<'t, T> {
 
 /// Returns the transposed inverses A⁻ᵀ. The results for singular matrices have infinite elements or NaN.
 fn transposed_inverse<'t, T: Float>(a: Var<'t, T>) -> Result<Var<'t, T>, RuleError> {
-    Ok(transposed(applied(Inverse(Singular::Accepted), &[a])?))
+    Ok(transposed(apply_kernel(Inverse(Singular::Accepted), &[a])?))
 }
 
 /// The kernel that computes the matrix of cofactors, also of singular matrices. For a nonsingular A, this is C = |A| A⁻ᵀ.
@@ -118,7 +118,7 @@ impl Kernel for SignAndLogarithm {
     const NAME: &'static str = "slogdet";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        vec![batch_of(&inputs[0], 2); 2]
+        vec![batch_shape(&inputs[0], 2); 2]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
@@ -138,7 +138,7 @@ impl Kernel for SignAndLogarithm {
             }
             [sign, T::from_f64(logarithm)]
         };
-        let batch = batch_of(inputs[0].shape(), 2);
+        let batch = batch_shape(inputs[0].shape(), 2);
         let done = Tensor::from_fill(batch.clone(), at, |signs| {
             Tensor::from_fill(batch, at, |logarithms| write_from_factors(inputs[0], [signs, logarithms], both))
         });

@@ -6,10 +6,10 @@ use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::lu::{Factor, Singular, SolveWith};
-use super::{all_applied, applied, differences, inverse_or_zero, transposed};
+use super::{apply_kernel, apply_kernel_all, differences, inverse_or_zero, transposed};
 use crate::batches::{Batch, cost};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_of, elements, refusal, sizes, with_core};
+use crate::matrices::{argument_error, batch_shape, elements, sizes, with_core};
 use crate::numerics::general::eigenpairs;
 
 /// The kernel that computes the eigenvalues, and the eigenvectors as columns.
@@ -32,20 +32,20 @@ fn check_finite<T: Float>(x: &Tensor<T>, at: Site) -> Result<(), Error> {
     if elements(&x).iter().all(|x| x.to_f64().is_finite()) {
         return Ok(());
     }
-    Err(refusal(at, "torch.linalg.eig: input tensor should not contain infs or NaNs."))
+    Err(argument_error(at, "torch.linalg.eig: input tensor should not contain infs or NaNs."))
 }
 
 impl Kernel for Eig {
     const NAME: &'static str = "eig";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let (batch, order) = (batch_of(&inputs[0], 2), sizes(&inputs[0]).0);
+        let (batch, order) = (batch_shape(&inputs[0], 2), sizes(&inputs[0]).0);
         vec![with_core(&batch, &[order, 2]), with_core(&batch, &[order, order, 2])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         check_finite(inputs[0], at)?;
-        let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
+        let (batch, order) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
         let shapes = [with_core(&batch, &[order, 2]), with_core(&batch, &[order, order, 2])];
         matrices(&batch, order, at)
             .compute([inputs[0]], &shapes, |[a], [values, vectors]| eigenpairs(a, values, Some(vectors)))
@@ -60,19 +60,19 @@ impl Kernel for Eigvals {
     const NAME: &'static str = "eigvals";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let (batch, order) = (batch_of(&inputs[0], 2), sizes(&inputs[0]).0);
+        let (batch, order) = (batch_shape(&inputs[0], 2), sizes(&inputs[0]).0);
         vec![with_core(&batch, &[order, 2])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         check_finite(inputs[0], at)?;
-        let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
+        let (batch, order) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
         let shapes = [with_core(&batch, &[order, 2])];
         matrices(&batch, order, at).compute([inputs[0]], &shapes, |[a], [values]| eigenpairs(a, values, None))
     }
 
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
-        Ok(vec![Some(gradient(all_applied(Eig, &[call.inputs[0]])?, gradients[0], None)?)])
+        Ok(vec![Some(gradient(apply_kernel_all(Eig, &[call.inputs[0]])?, gradients[0], None)?)])
     }
 }
 
@@ -101,8 +101,8 @@ fn gradient<'t, T: Float>(
         im += x * across + y * along;
     }
     let inner = real_form([re, im])?.matmul(adjoint.narrow(-1, 0, n));
-    let [lu, pivots] = all_applied(Factor(Singular::Solve), &[adjoint])?;
-    Ok(applied(SolveWith { adjoint: false }, &[adjoint, lu, pivots, inner])?.narrow(-2, 0, n))
+    let [lu, pivots] = apply_kernel_all(Factor(Singular::Solve), &[adjoint])?;
+    Ok(apply_kernel(SolveWith { adjoint: false }, &[adjoint, lu, pivots, inner])?.narrow(-2, 0, n))
 }
 
 /// Returns the real parts and the imaginary parts of complex numbers.

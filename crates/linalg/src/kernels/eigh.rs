@@ -4,10 +4,10 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::{all_applied, differences, inverse_or_zero, transposed};
+use super::{apply_kernel_all, differences, inverse_or_zero, transposed};
 use crate::batches::{Batch, cost};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_of, sizes, with_core};
+use crate::matrices::{batch_shape, sizes, with_core};
 use crate::numerics::eigen::symmetric;
 
 const NAME: &str = "linalg.eigh";
@@ -33,12 +33,12 @@ impl Kernel for Eigh {
     const NAME: &'static str = "eigh";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let (batch, order) = (batch_of(&inputs[0], 2), sizes(&inputs[0]).0);
+        let (batch, order) = (batch_shape(&inputs[0], 2), sizes(&inputs[0]).0);
         vec![with_core(&batch, &[order]), with_core(&batch, &[order, order])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
+        let (batch, order) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
         let shapes = [with_core(&batch, &[order]), with_core(&batch, &[order, order])];
         matrices(&batch, order, at)
             .compute([inputs[0]], &shapes, |[a], [values, vectors]| symmetric(a, self.upper, values, Some(vectors)))
@@ -59,12 +59,12 @@ impl Kernel for Eigvalsh {
     const NAME: &'static str = "eigvalsh";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let (batch, order) = (batch_of(&inputs[0], 2), sizes(&inputs[0]).0);
+        let (batch, order) = (batch_shape(&inputs[0], 2), sizes(&inputs[0]).0);
         vec![with_core(&batch, &[order])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
+        let (batch, order) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
         matrices(&batch, order, at).compute([inputs[0]], &[with_core(&batch, &[order])], |[a], [values]| {
             symmetric(a, self.0.upper, values, None)
         })
@@ -73,7 +73,7 @@ impl Kernel for Eigvalsh {
     /// The gradient is V diag(g_λ) Vᵀ, where the columns of V are the eigenvectors, and g_λ is the gradient with respect to the
     /// eigenvalues.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
-        let [_, vectors] = all_applied(self.0, &[call.inputs[0]])?;
+        let [_, vectors] = apply_kernel_all(self.0, &[call.inputs[0]])?;
         Ok(vec![Some((vectors * gradients[0].unsqueeze(-2)).matmul(transposed(vectors)))])
     }
 }

@@ -5,10 +5,10 @@ use wengert_tensor::ops::try_cat;
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::{applied, transposed};
+use super::{apply_kernel, transposed};
 use crate::batches::{Batch, cost};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_of, sizes};
+use crate::matrices::{batch_shape, sizes};
 use crate::numerics::exponential::exponential;
 
 const NAME: &str = "linalg.matrix_exp";
@@ -25,7 +25,7 @@ impl Kernel for MatrixExp {
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (batch, order) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
+        let (batch, order) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
         let computed = Batch { shape: &batch, cost: cost(&[8, order, order, order]), name: NAME, reason: "", at };
         computed.compute([inputs[0]], &[inputs[0].shape().clone()], |[a], [out]| exponential(a, order, out))
     }
@@ -45,6 +45,6 @@ impl Kernel for MatrixExp {
         let g = g / size;
         let zeros = g.tape().try_constant(0.0)?.try_expand(&shape)?;
         let block = try_cat(&[try_cat(&[a, g], -1)?, try_cat(&[zeros, a], -1)?], -2)?;
-        Ok(vec![Some(applied(*self, &[block])?.narrow(-2, 0, order).narrow(-1, order, order) * size)])
+        Ok(vec![Some(apply_kernel(*self, &[block])?.narrow(-2, 0, order).narrow(-1, order, order) * size)])
     }
 }

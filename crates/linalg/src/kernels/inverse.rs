@@ -9,7 +9,7 @@ use super::transposed;
 use crate::array::{Array, apply};
 use crate::batches::{cost, count_matrices, for_each_range};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_of, contiguous, elements, sizes};
+use crate::matrices::{batch_shape, contiguous, elements, sizes};
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::ranges::invert_all;
 
@@ -40,7 +40,7 @@ impl Kernel for Inverse {
             })
         });
         let (result, ()) = done.map_err(|failure: RangeFailure| {
-            failure.error(&batch_of(shape, 2), at, |element, order| self.0.sentence(&element, order))
+            failure.error(&batch_shape(shape, 2), at, |element, order| self.0.sentence(&element, order))
         })?;
         Ok(vec![result])
     }

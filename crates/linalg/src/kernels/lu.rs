@@ -8,11 +8,11 @@ use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::substitution::solved;
-use super::{applied, transposed};
+use super::{apply_kernel, transposed};
 use crate::array::{Array, apply, apply_several};
 use crate::batches::{cost, count_matrices, for_each_range};
 use crate::kernel::{Computation, Gradients, Kernel};
-use crate::matrices::{batch_of, contiguous, elements, sizes, with_core, zeros};
+use crate::matrices::{batch_shape, contiguous, elements, sizes, with_core, zeros};
 use crate::numerics::failure::RangeFailure;
 use crate::numerics::lu::exchange_rows;
 use crate::numerics::ranges::{factor_all, lu_solve_all, solve_all, solve_triangular_all};
@@ -57,13 +57,13 @@ impl Kernel for Factor {
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
         let (rows, columns) = sizes(&inputs[0]);
-        vec![inputs[0].clone(), with_core(&batch_of(&inputs[0], 2), &[rows.min(columns)])]
+        vec![inputs[0].clone(), with_core(&batch_shape(&inputs[0], 2), &[rows.min(columns)])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (shape, a) = (inputs[0].shape(), contiguous(inputs[0])?);
         let (rows, columns) = sizes(shape);
-        let (least, batch) = (rows.min(columns), batch_of(shape, 2));
+        let (least, batch) = (rows.min(columns), batch_shape(shape, 2));
         let refuse = self.0 != Singular::Accepted;
         let done = Tensor::from_fill(shape.clone(), at, |lu: &mut [T]| {
             lu.copy_from_slice(elements(&a));
@@ -117,7 +117,7 @@ fn factor_rule<'t, T: Float>(lu: Var<'t, T>, pivots: Var<'t, T>, g: Var<'t, T>) 
     if rows > least {
         whole = try_cat(&[whole, divided(below(g))?], -2)?;
     }
-    applied(Permutation { rows }, &[pivots])?.try_matmul(whole)
+    apply_kernel(Permutation { rows }, &[pivots])?.try_matmul(whole)
 }
 
 /// The kernel that computes the permutation matrix P from the row exchanges.
@@ -130,7 +130,7 @@ impl Kernel for Permutation {
     const NAME: &'static str = "permutation";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        vec![with_core(&batch_of(&inputs[0], 1), &[self.rows, self.rows])]
+        vec![with_core(&batch_shape(&inputs[0], 1), &[self.rows, self.rows])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], _at: Site) -> Result<Vec<Tensor<T>>, Error> {
@@ -213,7 +213,7 @@ impl Kernel for SolveWith {
     /// A is -Y Xᵀ. For X = A⁻ᵀ B, Y is A⁻¹ G, and the gradient with respect to A is -X Yᵀ.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         let [a, lu, pivots] = [call.inputs[0], call.inputs[1], call.inputs[2]];
-        let y = applied(SolveWith { adjoint: !self.adjoint }, &[a, lu, pivots, gradients[0]])?;
+        let y = apply_kernel(SolveWith { adjoint: !self.adjoint }, &[a, lu, pivots, gradients[0]])?;
         let (left, right) = if self.adjoint { (call.outputs[0], y) } else { (y, call.outputs[0]) };
         Ok(vec![Some(-left.matmul(transposed(right))), None, None, Some(y)])
     }
@@ -236,7 +236,7 @@ impl Computation for SolveNow {
             })
         });
         let (x, ()) = done.map_err(|failure: RangeFailure| {
-            let batch = batch_of(a.shape(), 2);
+            let batch = batch_shape(a.shape(), 2);
             failure.error(&batch, at, |element, order| Singular::Solve.sentence(&element, order))
         })?;
         Ok(x)

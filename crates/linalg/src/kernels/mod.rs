@@ -24,13 +24,13 @@ use crate::array::apply_several;
 use crate::kernel::Kernel;
 
 /// Records a kernel with a single result. Derivative rules call this function.
-fn applied<'t, T: Float>(kernel: impl Kernel, inputs: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
-    let [result] = all_applied(kernel, inputs)?;
+fn apply_kernel<'t, T: Float>(kernel: impl Kernel, inputs: &[Var<'t, T>]) -> Result<Var<'t, T>, Error> {
+    let [result] = apply_kernel_all(kernel, inputs)?;
     Ok(result)
 }
 
 /// Records a kernel with `N` results. Derivative rules call this function.
-fn all_applied<'t, T: Float, K: Kernel, const N: usize>(
+fn apply_kernel_all<'t, T: Float, K: Kernel, const N: usize>(
     kernel: K,
     inputs: &[Var<'t, T>],
 ) -> Result<[Var<'t, T>; N], Error> {

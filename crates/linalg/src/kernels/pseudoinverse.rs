@@ -5,10 +5,10 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::{applied, svd, transposed};
+use super::{apply_kernel, svd, transposed};
 use crate::batches::Batch;
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_of, with_core};
+use crate::matrices::{batch_shape, with_core};
 use crate::numerics::pseudoinverse::{Cutoff, least_squares, pseudoinverse, symmetric_pseudoinverse};
 
 /// The kernel that computes the pseudoinverse.
@@ -32,7 +32,7 @@ impl Kernel for Pinv {
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let shape = inputs[0].shape();
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
-        let batch = batch_of(shape, 2);
+        let batch = batch_shape(shape, 2);
         let name = if self.hermitian { "linalg.eigh" } else { svd::NAME };
         let computed = Batch { shape: &batch, cost: svd::cost([rows, columns]), name, reason: svd::REASON, at };
         computed.compute([inputs[0]], &[with_core(&batch, &[columns, rows])], |[a], [out]| {
@@ -70,14 +70,14 @@ impl Kernel for Lstsq {
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
         let (a, b) = (&inputs[0], &inputs[1]);
-        let batch = batch_of(a, 2);
+        let batch = batch_shape(a, 2);
         vec![with_core(&batch, &[a[a.rank() - 1], b[b.rank() - 1]]), batch]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (a, b) = (inputs[0].shape(), inputs[1].shape());
         let sizes = [a[a.rank() - 2], a[a.rank() - 1], b[b.rank() - 1]];
-        let batch = batch_of(a, 2);
+        let batch = batch_shape(a, 2);
         let cost = svd::cost([sizes[0], sizes[1]]);
         let computed = Batch { shape: &batch, cost, name: "linalg.lstsq", reason: svd::REASON, at };
         let shapes = [with_core(&batch, &sizes[1..]), batch.clone()];
@@ -91,7 +91,7 @@ impl Kernel for Lstsq {
     /// Xᵀ + (B - A X) gᵀ P Pᵀ + Pᵀ X gᵀ (I - P A) for A. This follows from the derivative rule of P. The rank has no derivative.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         let ([a, b], x, g) = ([call.inputs[0], call.inputs[1]], call.outputs[0], gradients[0]);
-        let p = applied(Pinv { cutoff: self.cutoff, hermitian: false }, &[a])?;
+        let p = apply_kernel(Pinv { cutoff: self.cutoff, hermitian: false }, &[a])?;
         let (pt, gt) = (transposed(p), transposed(g));
         let gb = pt.matmul(g);
         let residual = (b - a.try_matmul(x)?).try_matmul(gt.try_matmul(p)?.try_matmul(pt)?)?;

@@ -9,7 +9,7 @@ use super::substitution::solved;
 use super::transposed;
 use crate::batches::{Batch, cost};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_of, sizes, with_core};
+use crate::matrices::{batch_shape, sizes, with_core};
 use crate::numerics::qr::{factor, write_triangle};
 use crate::numerics::triangular::Coefficients;
 
@@ -26,13 +26,13 @@ impl Kernel for Qr {
     const NAME: &'static str = "qr";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let (batch, (rows, columns)) = (batch_of(&inputs[0], 2), sizes(&inputs[0]));
+        let (batch, (rows, columns)) = (batch_shape(&inputs[0], 2), sizes(&inputs[0]));
         let width = if self.complete { rows } else { rows.min(columns) };
         vec![with_core(&batch, &[rows, width]), with_core(&batch, &[width, columns])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
+        let (batch, (rows, columns)) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()));
         let width = if self.complete { rows } else { rows.min(columns) };
         let shapes = [with_core(&batch, &[rows, width]), with_core(&batch, &[width, columns])];
         let cost = cost(&[2, rows, columns, width]);

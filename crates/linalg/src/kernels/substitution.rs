@@ -4,7 +4,7 @@ use wengert_autograd::{Error as RuleError, FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::{applied, transposed};
+use super::{apply_kernel, transposed};
 use crate::array::{Array, apply};
 use crate::batches::{MOVES, cost, count_matrices, for_each_range};
 use crate::kernel::{Gradients, Kernel};
@@ -60,5 +60,5 @@ pub(super) fn solved<'t, T: Float>(
     a: Var<'t, T>,
     b: Var<'t, T>,
 ) -> Result<Var<'t, T>, RuleError> {
-    applied(Substitute(coefficients), &[a, b])
+    apply_kernel(Substitute(coefficients), &[a, b])
 }

@@ -4,10 +4,10 @@ use wengert_autograd::{FunctionCall, Var};
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::{all_applied, differences, inverse_or_zero, transposed};
+use super::{apply_kernel_all, differences, inverse_or_zero, transposed};
 use crate::batches::{self, Batch};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_of, sizes, with_core};
+use crate::matrices::{batch_shape, sizes, with_core};
 use crate::numerics::singular::{Vectors, singular};
 
 pub(crate) const NAME: &str = "linalg.svd";
@@ -24,7 +24,7 @@ pub(crate) struct Svd {
 impl Svd {
     /// Returns the shapes of U, the singular values and Vᵀ for a batch of matrices of shape `shape`.
     fn results(self, shape: &Shape) -> [Shape; 3] {
-        let (batch, (rows, columns)) = (batch_of(shape, 2), sizes(shape));
+        let (batch, (rows, columns)) = (batch_shape(shape, 2), sizes(shape));
         let count = rows.min(columns);
         let [left, right] = if self.full { [rows, columns] } else { [count; 2] };
         [with_core(&batch, &[rows, left]), with_core(&batch, &[count]), with_core(&batch, &[right, columns])]
@@ -48,7 +48,7 @@ impl Kernel for Svd {
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
+        let (batch, (rows, columns)) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()));
         let computed = Batch { shape: &batch, cost: cost([rows, columns]), name: NAME, reason: REASON, at };
         computed.compute([inputs[0]], &self.results(inputs[0].shape()), |[a], [u, values, vh]| {
             singular(a, [rows, columns], values, Some(Vectors { u, vh, full: self.full }))
@@ -93,12 +93,12 @@ impl Kernel for Svdvals {
     const NAME: &'static str = "svdvals";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let (batch, (rows, columns)) = (batch_of(&inputs[0], 2), sizes(&inputs[0]));
+        let (batch, (rows, columns)) = (batch_shape(&inputs[0], 2), sizes(&inputs[0]));
         vec![with_core(&batch, &[rows.min(columns)])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (batch, (rows, columns)) = (batch_of(inputs[0].shape(), 2), sizes(inputs[0].shape()));
+        let (batch, (rows, columns)) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()));
         let shapes = [with_core(&batch, &[rows.min(columns)])];
         Batch { shape: &batch, cost: cost([rows, columns]), name: NAME, reason: REASON, at }.compute(
             [inputs[0]],
@@ -109,7 +109,7 @@ impl Kernel for Svdvals {
 
     /// The gradient is U diag(g_S) Vᵀ, where g_S is the gradient with respect to the singular values.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
-        let [u, _, vh] = all_applied(Svd { full: false }, &[call.inputs[0]])?;
+        let [u, _, vh] = apply_kernel_all(Svd { full: false }, &[call.inputs[0]])?;
         Ok(vec![Some((u * gradients[0].unsqueeze(-2)).matmul(vh))])
     }
 }

@@ -129,8 +129,8 @@ fn write_divided<T: Float>(
 ) -> Result<(), Failure> {
     let count = if out.full { height } else { width };
     let [inner, size] = if tall_q.is_some() { [width; 2] } else { [height, count] };
-    let right = applied(&reduced.right, &found.right, [width; 3])?;
-    let left = applied(&reduced.left, &found.left, [width, inner, size])?;
+    let right = apply_kernel(&reduced.right, &found.right, [width; 3])?;
+    let left = apply_kernel(&reduced.left, &found.left, [width, inner, size])?;
     let (left, right) = (left.as_slice().unwrap_or_default(), right.as_slice().unwrap_or_default());
     let long = match tall_q {
         Some(q) => Cow::Owned(long_vectors(&q.product(count)?, left, [height, count, width])?),
@@ -144,7 +144,7 @@ fn write_divided<T: Float>(
 
 /// Returns the product of the reflections and a matrix `[rows, columns]`. The first `count` columns of this matrix are the vectors in
 /// `vectors`, in reverse order. Its other columns are columns of the identity.
-fn applied<T: Float>(
+fn apply_kernel<T: Float>(
     reflectors: &Reflectors<T>,
     vectors: &[T],
     [count, rows, columns]: [usize; 3],
@@ -155,7 +155,7 @@ fn applied<T: Float>(
     }
     let descending: Vec<T> = vectors.chunks_exact(count).rev().flatten().copied().collect();
     copy_transposed(Rows { data: &descending, stride: count }, (count, count), &mut out, columns);
-    reflectors.applied(out, columns)
+    reflectors.apply_kernel(out, columns)
 }
 
 /// Computes the singular values and vectors of an upper bidiagonal matrix by implicit QR steps. If the matrix has one more column than

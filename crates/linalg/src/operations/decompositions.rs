@@ -11,7 +11,7 @@ use crate::kernels::eigh::{Eigh, Eigvalsh};
 use crate::kernels::exponential::MatrixExp;
 use crate::kernels::qr::Qr;
 use crate::kernels::svd::{Svd, Svdvals};
-use crate::matrices::{check_rank, check_square, refusal, sizes, transposed};
+use crate::matrices::{argument_error, check_rank, check_square, sizes, transposed};
 use crate::operations::solving::Solving as _;
 use crate::triangle::Triangle;
 
@@ -293,7 +293,7 @@ pub trait Decompositions: Array {
 /// Returns the number of reflections, the last size of `tau`. Returns an error unless there are at most as many reflections as columns, at
 /// most as many columns as rows, and equal batch dimensions.
 fn check_reflections(matrices: &Shape, tau: &Shape, at: Site) -> std::result::Result<usize, Error> {
-    let refused = |message: String| Err(refusal(at, format!("torch.linalg.householder_product: {message}")));
+    let refused = |message: String| Err(argument_error(at, format!("torch.linalg.householder_product: {message}")));
     if matrices.rank() < 2 {
         return refused("input must have at least 2 dimensions.".into());
     }
@@ -302,7 +302,7 @@ fn check_reflections(matrices: &Shape, tau: &Shape, at: Site) -> std::result::Re
         return refused("input.shape[-2] must be greater than or equal to input.shape[-1]".into());
     }
     let Some(&count) = tau.last() else {
-        return Err(refusal(at, "Dimension specified as -1 but tensor has no dimensions"));
+        return Err(argument_error(at, "Dimension specified as -1 but tensor has no dimensions"));
     };
     if count > columns {
         return refused("input.shape[-1] must be greater than or equal to tau.shape[-1]".into());

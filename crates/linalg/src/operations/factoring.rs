@@ -7,7 +7,7 @@ use wengert_tensor::{Error, Scalar as _, Shape, Site, Tensor};
 use crate::array::{Array, apply};
 use crate::kernels::cholesky::Cholesky;
 use crate::kernels::lu::{Singular, factor, permutation};
-use crate::matrices::{check_square, refusal, sizes};
+use crate::matrices::{argument_error, check_square, sizes};
 
 /// Factors of matrices. The last two dimensions are the matrix, and all others are a batch.
 #[twins(blanket)]
@@ -112,5 +112,5 @@ fn check_matrix(operation: &str, shape: &Shape, at: Site) -> Result<(), Error> {
         return Ok(());
     }
     let message = "Expected tensor with 2 or more dimensions. Got size:";
-    Err(refusal(at, format!("{operation}: {message} {shape} instead")))
+    Err(argument_error(at, format!("{operation}: {message} {shape} instead")))
 }

@@ -7,7 +7,7 @@ use wengert_tensor::{Error, Site};
 
 use crate::array::{Array, apply, apply_several};
 use crate::kernels::pseudoinverse::{Lstsq, Pinv};
-use crate::matrices::{check_square, joined, refusal};
+use crate::matrices::{argument_error, check_square, joined};
 use crate::numerics::pseudoinverse::Cutoff;
 use crate::triangle::Triangle;
 
@@ -104,7 +104,7 @@ pub trait LeastSquaresProblems: Array {
         let at = Site::here("lstsq");
         let b = b.into_array(self)?;
         let (left, right) = (self.shape(), b.shape());
-        let is_vector = check_sizes(&left, &right).map_err(|message| refusal(at, message))?;
+        let is_vector = check_sizes(&left, &right).map_err(|message| argument_error(at, message))?;
         let b = if is_vector { b.try_unsqueeze(-1)? } else { b };
         let ([a, b], rank) = (joined([(self, 2), (&b, 2)], at)?, left.rank());
         let (a, b) = (&*a, &*b);
@@ -147,7 +147,7 @@ pub trait LeastSquaresProblems: Array {
             let dtype = if size_of::<Self::Elem>() == 8 { "Double" } else { "Float" };
             let types = "expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types";
             let message = format!("linalg.pinv({dtype}{{{shape}}}): {types}");
-            return Err(refusal(at, message).into());
+            return Err(argument_error(at, message).into());
         }
         check_hermitian(tolerance, &shape, at)?;
         let kernel = Pinv { cutoff: tolerance.cutoff::<Self::Elem>(&shape), hermitian: tolerance.hermitian };
@@ -175,7 +175,7 @@ pub trait LeastSquaresProblems: Array {
         let shape = self.shape();
         if shape.rank() < 2 {
             let message = "torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.";
-            return Err(refusal(at, message).into());
+            return Err(argument_error(at, message).into());
         }
         check_hermitian(tolerance, &shape, at)?;
         let a = self.to_tensor(at)?;

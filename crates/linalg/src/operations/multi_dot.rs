@@ -5,7 +5,7 @@ use wengert_tensor::ops::{self, IntoArray, Products as _, Result, Views as _};
 use wengert_tensor::{Error, Shape, Site};
 
 use crate::array::Array;
-use crate::matrices::refusal;
+use crate::matrices::argument_error;
 
 /// Returns the product of two or more matrices, computed in the order with the fewest multiplications. The first and the last array may be
 /// vectors. PyTorch: `torch.linalg.multi_dot`.
@@ -46,7 +46,7 @@ pub fn try_multi_dot<I: IntoArray<Array = A> + Clone, A: Array>(arrays: &[I]) ->
             let (x, y, next) = (&shapes[position], &shapes[position + 1], position + 1);
             let message =
                 format!("multi_dot(): tensors {position} and {next} with shapes {x} and {y} cannot be multiplied");
-            return Err(refusal(at, message).into());
+            return Err(argument_error(at, message).into());
         }
     }
     let mut product = multiplied(&matrices, &splits(&sizes), 0, last)?;
@@ -58,7 +58,7 @@ pub fn try_multi_dot<I: IntoArray<Array = A> + Clone, A: Array>(arrays: &[I]) ->
 
 /// Returns an error if the number of arrays, or an array's number of dimensions, is wrong.
 fn check(shapes: &[Shape], at: Site) -> std::result::Result<(), Error> {
-    let refused = |message: String| Err(refusal(at, format!("multi_dot(): {message}")));
+    let refused = |message: String| Err(argument_error(at, format!("multi_dot(): {message}")));
     if shapes.len() < 2 {
         return refused(format!("expected at least 2 tensors but got {}", shapes.len()));
     }

@@ -8,7 +8,7 @@ use crate::array::{Array, apply};
 use crate::kernels::lu::{Singular, SolveNow, SolveWith, factor, permutation};
 use crate::kernels::substitution;
 use crate::matrices::{
-    check_equation, check_rank, check_square, joined, joint_batch, refusal, sizes, transposed, with_core,
+    argument_error, check_equation, check_rank, check_square, joined, joint_batch, sizes, transposed, with_core,
 };
 use crate::numerics::triangular::Coefficients;
 use crate::triangle::{Triangle, TriangularSystem};
@@ -133,7 +133,7 @@ pub trait Solving: Array {
         for (name, rank) in [("b", self.shape().rank()), ("u", factor.shape().rank())] {
             if rank < 2 {
                 let message = format!("{name} should have at least 2 dimensions, but has {rank} dimensions instead");
-                return Err(refusal(at, message).into());
+                return Err(argument_error(at, message).into());
             }
         }
         check_factor(&factor.shape(), &self.shape(), at)?;
@@ -160,7 +160,7 @@ pub trait Solving: Array {
         let own = self.shape();
         if pivots.shape()[..] != own[..own.rank() - 1] {
             let message = format!("{name}: Number of pivots per batch should be same as the dimension of the matrix");
-            return Err(refusal(at, message).into());
+            return Err(argument_error(at, message).into());
         }
         check_equation(name, &own, &b.shape(), true, at)?;
         let [lu, pivots, b] = &joined([(self, 2), (pivots, 1), (b, 2)], at)?;
@@ -192,11 +192,11 @@ fn check_factor(l: &[usize], b: &[usize], at: Site) -> Result<(), Error> {
     let ((rows, columns), (n, width)) = (sizes(l), sizes(b));
     if rows != columns {
         let message = "A must be batches of square matrices, but they are";
-        return Err(refusal(at, format!("{message} {rows} by {columns} matrices")));
+        return Err(argument_error(at, format!("{message} {rows} by {columns} matrices")));
     }
     if rows == n {
         return Ok(());
     }
     let message = "Incompatible matrix sizes for cholesky_solve: each A matrix is";
-    Err(refusal(at, format!("{message} {rows} by {rows} but each b matrix is {n} by {width}")))
+    Err(argument_error(at, format!("{message} {rows} by {rows} but each b matrix is {n} by {width}")))
 }

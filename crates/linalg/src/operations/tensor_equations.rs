@@ -5,7 +5,7 @@ use wengert_tensor::ops::{ArrayOperand, Views as _};
 use wengert_tensor::{Shape, Site};
 
 use crate::array::Array;
-use crate::matrices::refusal;
+use crate::matrices::argument_error;
 use crate::operations::inverting::Inverting as _;
 use crate::operations::solving::Solving as _;
 
@@ -35,16 +35,18 @@ pub trait TensorEquations: Array {
     fn try_tensorinv(&self, ind: usize) -> Result<Self, Self::Error> {
         let (at, shape) = (Site::here("tensorinv"), self.shape());
         if ind == 0 {
-            return Err(refusal(at, "Expected a strictly positive integer for 'ind', but got 0").into());
+            return Err(argument_error(at, "Expected a strictly positive integer for 'ind', but got 0").into());
         }
         if ind > shape.rank() {
-            return Err(refusal(at, format!("ArrayRef: invalid slice, N = {ind}; size = {}", shape.rank())).into());
+            return Err(
+                argument_error(at, format!("ArrayRef: invalid slice, N = {ind}; size = {}", shape.rank())).into()
+            );
         }
         let (first, last) = (product(&shape[..ind]), product(&shape[ind..]));
         if first != last {
             let message =
                 "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got";
-            return Err(refusal(at, format!("{message} {last} != {first}")).into());
+            return Err(argument_error(at, format!("{message} {last} != {first}")).into());
         }
         let inverse = self.try_reshape(Shape::from([first, last]))?.try_inv()?;
         let sizes: Shape = shape[ind..].iter().chain(&shape[..ind]).copied().collect();
@@ -77,7 +79,7 @@ pub trait TensorEquations: Array {
         let (rows, columns) = (product(first), product(last));
         if rows != columns {
             let message = "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got";
-            return Err(refusal(at, format!("{message} {columns} != {rows}")).into());
+            return Err(argument_error(at, format!("{message} {columns} != {rows}")).into());
         }
         let elements = b.try_reshape(Shape::from([product(&of_b)]))?;
         self.try_reshape(Shape::from([rows, columns]))?.try_solve(&elements)?.try_reshape(Shape::from(last))

@@ -17,16 +17,16 @@ impl Contents {
     /// Reads the bytes of the tensor that `info` describes. `start` is the position where the tensors begin. A tensor has at most the size
     /// of the file. For a model, the caller has compared the tensor's shape with the model's shape. So a damaged file cannot make the
     /// program request too much memory.
-    pub(super) fn tensor(&self, start: u64, info: &TensorInfo) -> io::Result<Vec<u8>> {
+    pub(super) fn read_tensor(&self, start: u64, info: &TensorInfo) -> io::Result<Vec<u8>> {
         match self {
-            Contents::File(file) => read_tensor(&**file, start, info),
-            Contents::Memory(bytes) => read_tensor(Cursor::new(bytes), start, info),
+            Contents::File(file) => read_range(&**file, start, info),
+            Contents::Memory(bytes) => read_range(Cursor::new(bytes), start, info),
         }
     }
 }
 
-/// Reads the bytes of a tensor from `from`, as [`Contents::tensor`] documents.
-fn read_tensor(mut from: impl Read + Seek, start: u64, info: &TensorInfo) -> io::Result<Vec<u8>> {
+/// Reads the bytes of a tensor from `from`, as [`Contents::read_tensor`] documents.
+fn read_range(mut from: impl Read + Seek, start: u64, info: &TensorInfo) -> io::Result<Vec<u8>> {
     let (first, end) = info.data_offsets;
     let (size, mut bytes) = (end - first, Vec::new());
     bytes.try_reserve_exact(size)?;

@@ -11,10 +11,10 @@ use serde::de::{Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
 pub(super) const METADATA: &str = "__metadata__";
 
 /// The largest length of a header that the format allows, in bytes.
-const LONGEST_HEADER: u64 = 100_000_000;
+const MAX_HEADER_BYTES: u64 = 100_000_000;
 
 /// The number of bytes at the beginning of a file that hold the length of the header.
-const LENGTH: u64 = 8;
+const LENGTH_BYTES: u64 = 8;
 
 /// Reads the header of a checkpoint of `size` bytes, and nothing after it. Returns the position where the tensors
 /// begin, and the header. If the size or the header is not valid, returns a description of the problem as the inner
@@ -22,22 +22,22 @@ const LENGTH: u64 = 8;
 ///
 /// The tensors of a valid header cover the rest of the file without overlap.
 pub(super) fn read_header(file: &mut dyn Read, size: u64) -> io::Result<std::result::Result<(u64, Metadata), String>> {
-    if size < LENGTH {
+    if size < LENGTH_BYTES {
         return Ok(Err(format!("its {size} bytes are too few for the length of a header")));
     }
-    let mut length = [0; LENGTH as usize];
+    let mut length = [0; LENGTH_BYTES as usize];
     file.read_exact(&mut length)?;
-    let (begin, length) = (length, u64::from_le_bytes(length));
-    if length > LONGEST_HEADER {
-        return Ok(Err(if begins_as_torch_save(&begin) {
+    let (first_bytes, length) = (length, u64::from_le_bytes(length));
+    if length > MAX_HEADER_BYTES {
+        return Ok(Err(if begins_as_torch_save(&first_bytes) {
             let hint =
                 "`safetensors.torch.save_file(model.state_dict(), path)` in Python writes a file that loads here";
             format!("it is a file of `torch.save` (.pt, .pth); {hint}")
         } else {
-            format!("a header of {length} bytes, but the format allows {LONGEST_HEADER}")
+            format!("a header of {length} bytes, but the format allows {MAX_HEADER_BYTES}")
         }));
     }
-    let start = LENGTH + length;
+    let start = LENGTH_BYTES + length;
     if start > size {
         return Ok(Err(format!("a header of {length} bytes in a file of {size}")));
     }
@@ -45,7 +45,7 @@ pub(super) fn read_header(file: &mut dyn Read, size: u64) -> io::Result<std::res
     file.read_exact(&mut header)?;
     let parse = || {
         let mut json = serde_json::Deserializer::from_slice(&header);
-        let mut tensors = json.deserialize_map(Entries).map_err(|error| error.to_string())?;
+        let mut tensors = json.deserialize_map(EntriesVisitor).map_err(|error| error.to_string())?;
         json.end().map_err(|error| error.to_string())?;
         tensors.sort_by_key(|(_, info)| info.data_offsets);
         let header = Metadata::new(None, tensors).map_err(|error| error.to_string())?;
@@ -58,17 +58,17 @@ pub(super) fn read_header(file: &mut dyn Read, size: u64) -> io::Result<std::res
     Ok(parse())
 }
 
-/// Returns true if `begin`, the beginning of a file, can be the beginning of a file of `torch.save`: of a ZIP archive, or of one of pickle's
-/// protocols 2 to 5. The caller has checked that `begin` is not a valid length of a header. Some valid lengths have the same first bytes.
-fn begins_as_torch_save(begin: &[u8]) -> bool {
-    begin.starts_with(b"PK\x03\x04") || matches!(begin, [0x80, 2..=5, ..])
+/// Returns true if `first_bytes`, the beginning of a file, can be the beginning of a file of `torch.save`: of a ZIP archive, or of one of pickle's
+/// protocols 2 to 5. The caller has checked that `first_bytes` is not a valid length of a header. Some valid lengths have the same first bytes.
+fn begins_as_torch_save(first_bytes: &[u8]) -> bool {
+    first_bytes.starts_with(b"PK\x03\x04") || matches!(first_bytes, [0x80, 2..=5, ..])
 }
 
 /// A visitor that collects the tensors of a header in order. It returns an error for a repeated name, where a map would silently keep only
 /// one of the entries.
-struct Entries;
+struct EntriesVisitor;
 
-impl<'de> Visitor<'de> for Entries {
+impl<'de> Visitor<'de> for EntriesVisitor {
     type Value = Vec<(String, TensorInfo)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

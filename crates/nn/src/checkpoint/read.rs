@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use safetensors::Dtype;
+use safetensors::Dtype as FileDtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use wengert_macros::precompiled;
 use wengert_tensor::{DType, Float, Generator, Shape};
@@ -15,11 +15,11 @@ use super::contents::Contents;
 use super::header::read_header;
 use super::report::LoadReport;
 use super::write::{Checkpoint, check_names};
-use crate::bytes::{convert_floats, dtype, from_bytes, is_float};
+use crate::bytes::{convert_floats, file_dtype, from_bytes, is_float};
 use crate::error::similar_names;
 use crate::file::open_regular;
 use crate::module::{LeafMut, Module};
-use crate::optim::{Archive, Key, Optimizer, Resume, Stored, archive_optimizer};
+use crate::optim::{Archive, Key, Mismatch, Optimizer, Resume, StoredEntries, UnusedEntries, archive_optimizer};
 use crate::{Error, KeyMismatch, Result};
 
 /// An open checkpoint: a file ([`Checkpoint::open`](crate::Checkpoint::open)) or bytes in memory
@@ -97,7 +97,7 @@ impl Checkpoint {
     ///
     /// [`Error::Checkpoint`] if the bytes are not a checkpoint, or are damaged. The path in this and later errors is `bytes in memory`.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Saved> {
-        Saved::in_memory(bytes.into())
+        Saved::from_bytes(bytes.into())
     }
 }
 
@@ -106,7 +106,7 @@ const IN_MEMORY: &str = "bytes in memory";
 
 /// Reads and checks the header of a checkpoint of `size` bytes. Returns the position where the tensors begin, and the header. Errors show
 /// `path` as the path of the file.
-fn checked_header(from: &mut dyn Read, size: u64, path: &Path) -> Result<(u64, Metadata)> {
+fn read_checked_header(from: &mut dyn Read, size: u64, path: &Path) -> Result<(u64, Metadata)> {
     match read_header(from, size) {
         Err(source) => Err(Error::Read { path: path.to_owned(), source }),
         Ok(Err(reason)) => Err(Error::Checkpoint { path: path.to_owned(), reason }),
@@ -118,13 +118,13 @@ impl Saved {
     /// Opens the checkpoint in the file `path`: see [`Checkpoint::open`].
     fn open(path: &Path) -> Result<Saved> {
         let (mut file, size) = open_regular(path)?;
-        let (start, header) = checked_header(&mut file, size, path)?;
+        let (start, header) = read_checked_header(&mut file, size, path)?;
         Ok(Saved::new(path.to_owned(), Contents::File(Arc::new(file)), start, header))
     }
 
     /// Opens the checkpoint that consists of `bytes`: see [`Checkpoint::from_bytes`].
-    fn in_memory(bytes: Vec<u8>) -> Result<Saved> {
-        let (start, header) = checked_header(&mut &bytes[..], bytes.len() as u64, Path::new(IN_MEMORY))?;
+    fn from_bytes(bytes: Vec<u8>) -> Result<Saved> {
+        let (start, header) = read_checked_header(&mut &bytes[..], bytes.len() as u64, Path::new(IN_MEMORY))?;
         Ok(Saved::new(IN_MEMORY.into(), Contents::Memory(bytes.into()), start, header))
     }
 
@@ -195,7 +195,7 @@ impl Saved {
         Ok(())
     }
 
-    /// Reads the states that [`Checkpoint::states`] saved under `name` for the same model, and restores the object `of` from them.
+    /// Reads the states that [`Checkpoint::states`] saved under `name` for the same model, and restores `object` from them.
     ///
     /// # Errors
     ///
@@ -207,59 +207,64 @@ impl Saved {
     pub fn load_states<T: Float, R: Resume<T>>(
         &self,
         name: &str,
-        of: &mut R,
+        object: &mut R,
         model: &(impl Module<T> + ?Sized),
     ) -> Result<()> {
-        let mut restored = of.clone();
+        let mut restored = object.clone();
         self.read_entries(name, |archive| restored.archive(model, archive))?;
-        *of = restored;
+        *object = restored;
         Ok(())
     }
 
     /// Passes all entries that were saved under `name` to `read`. Returns an error if `read` requests an entry that is
     /// missing or does not fit, or does not request all entries.
     fn read_entries(&self, name: &str, read: impl FnOnce(&mut Archive)) -> Result<()> {
-        let mut archive = self.archive(name);
+        let mut archive = self.open_archive(name);
         read(&mut archive);
-        self.finish(name, archive)
+        self.check_archive(name, archive)
     }
 
     /// Returns an archive with the entries that were saved under `name`.
-    fn archive(&self, name: &str) -> Archive {
+    fn open_archive(&self, name: &str) -> Archive {
         let (tensors, mut infos) = (self.header.tensors(), HashMap::new());
-        let objects: Vec<&str> = tensors.keys().filter_map(|in_file| Key::marked_object(in_file)).collect();
-        for (in_file, info) in &tensors {
-            if let Some(key) = Key::from_file(in_file, name, &objects) {
+        let objects: Vec<&str> = tensors.keys().filter_map(|stored_name| Key::object_name(stored_name)).collect();
+        for (stored_name, info) in &tensors {
+            if let Some(key) = Key::from_stored_name(stored_name, name, &objects) {
                 infos.insert(key, (*info).clone());
             }
         }
-        let kind = |info: &TensorInfo| (Shape::from(&info.shape[..]), info.dtype);
-        let kinds = infos.iter().map(|(key, info)| (key.clone(), kind(info))).collect();
+        let shape_and_dtype = |info: &TensorInfo| (Shape::from(&info.shape[..]), info.dtype);
+        let unrequested = infos.iter().map(|(key, info)| (key.clone(), shape_and_dtype(info))).collect();
         let (contents, path, start) = (self.contents.clone(), self.path.clone(), self.start);
-        let read = move |key: &Key| {
-            let bytes = contents.tensor(start, &infos[key]);
+        let read_bytes = move |key: &Key| {
+            let bytes = contents.read_tensor(start, &infos[key]);
             bytes.map_err(|source| Error::Read { path: path.clone(), source })
         };
-        Archive::reading(Stored { kinds, converts: self.convert, read: Box::new(read) })
+        Archive::for_restoring(StoredEntries {
+            unrequested,
+            converts_floats: self.convert,
+            read_bytes: Box::new(read_bytes),
+        })
     }
 
     /// Returns an error if the entries under `name` in the file did not fit the object that read them from `archive`.
-    fn finish(&self, name: &str, archive: Archive) -> Result<()> {
-        let (missing, mismatched, rest) = archive.finish()?;
-        let in_file = |keys: Vec<Key>| {
-            let mut names: Vec<String> = keys.iter().map(|key| key.in_file(name)).collect();
+    fn check_archive(&self, name: &str, archive: Archive) -> Result<()> {
+        let UnusedEntries { missing, mismatched, unrequested } = archive.into_unused_entries()?;
+        let stored_names = |keys: Vec<Key>| {
+            let mut names: Vec<String> = keys.iter().map(|key| key.stored_name(name)).collect();
             names.sort_unstable();
             names
         };
-        let mismatched = mismatched.into_iter().map(|(key, found, expected, convertible)| KeyMismatch {
-            name: key.in_file(name),
+        let mismatched = mismatched.into_iter().map(|Mismatch { key, found, expected, is_convertible }| KeyMismatch {
+            name: key.stored_name(name),
             found,
             expected,
-            convertible,
+            convertible: is_convertible,
         });
-        let (missing, unexpected, mismatched) = (in_file(missing), in_file(rest), mismatched.collect());
+        let (missing, unexpected, mismatched) =
+            (stored_names(missing), stored_names(unrequested), mismatched.collect());
         let report = LoadReport { missing, unexpected, mismatched, ..LoadReport::default() };
-        if report.is_complete() { Ok(()) } else { Err(self.misfit(report)) }
+        if report.is_complete() { Ok(()) } else { Err(self.keys_error(report)) }
     }
 
     /// Returns the saved generator.
@@ -268,7 +273,7 @@ impl Saved {
     ///
     /// [`Error::Keys`] if the file has no generator, [`Error::Read`] if it cannot be read.
     pub fn generator(&self) -> Result<Generator> {
-        let [seed, count] = self.words("@generator", Dtype::U64, [2])?;
+        let [seed, count] = self.read_words("@generator", FileDtype::U64, [2])?;
         Ok(Generator::from_state(u64::from_le_bytes(seed), u64::from_le_bytes(count)))
     }
 
@@ -278,7 +283,7 @@ impl Saved {
     ///
     /// [`Error::Keys`] if the file has no such integer, [`Error::Read`] if it cannot be read.
     pub fn integer(&self, name: &str) -> Result<u64> {
-        let [word] = self.words(&format!("@integer.{name}"), Dtype::U64, [])?;
+        let [word] = self.read_words(&format!("@integer.{name}"), FileDtype::U64, [])?;
         Ok(u64::from_le_bytes(word))
     }
 
@@ -288,57 +293,57 @@ impl Saved {
     ///
     /// [`Error::Keys`] if the file has no such number, [`Error::Read`] if it cannot be read.
     pub fn number(&self, name: &str) -> Result<f64> {
-        let [word] = self.words(&format!("@number.{name}"), Dtype::F64, [])?;
+        let [word] = self.read_words(&format!("@number.{name}"), FileDtype::F64, [])?;
         Ok(f64::from_le_bytes(word))
     }
 
     /// Returns the `N` elements, of 8 bytes each, of the tensor `name`. The product of the sizes in `shape` is `N`. A
     /// missing tensor, or another type or shape in the file, is an error.
-    fn words<const N: usize, const R: usize>(
+    fn read_words<const N: usize, const R: usize>(
         &self,
         name: &str,
-        expected: Dtype,
+        expected: FileDtype,
         shape: [usize; R],
     ) -> Result<[[u8; 8]; N]> {
         let mut report = LoadReport::default();
         match self.header.info(name) {
             None => report.missing.push(name.to_owned()),
             Some(info) if info.dtype == expected && info.shape == shape => {
-                if let Ok(words) = self.bytes_of(info)?.as_chunks::<8>().0.try_into() {
+                if let Ok(words) = self.read_bytes(info)?.as_chunks::<8>().0.try_into() {
                     return Ok(words);
                 }
             }
             Some(info) => {
                 let expected = (Shape::from(&shape[..]), expected.to_string());
-                let (name, found) = (name.to_owned(), kind(info));
+                let (name, found) = (name.to_owned(), shape_and_dtype(info));
                 report.mismatched.push(KeyMismatch { name, found, expected, convertible: false });
             }
         }
-        Err(self.misfit(report))
+        Err(self.keys_error(report))
     }
 
     /// Reads the bytes of a tensor, or returns an error if the file cannot be read or memory is short. For a tensor of
     /// a model, the caller has compared its shape in the file with the model's shape. So a damaged file cannot make the
     /// program request too much memory.
-    pub(super) fn bytes_of(&self, info: &TensorInfo) -> Result<Vec<u8>> {
-        let read = self.contents.tensor(self.start, info);
-        read.map_err(|source| Error::Read { path: self.path.clone(), source })
+    pub(super) fn read_bytes(&self, info: &TensorInfo) -> Result<Vec<u8>> {
+        let bytes = self.contents.read_tensor(self.start, info);
+        bytes.map_err(|source| Error::Read { path: self.path.clone(), source })
     }
 
     /// Returns the error for a file that does not fit the model or object that reads it.
-    pub(super) fn misfit(&self, report: LoadReport) -> Error {
+    pub(super) fn keys_error(&self, report: LoadReport) -> Error {
         let LoadReport { missing, unexpected, renamed, mismatched } = report;
         Error::Keys { path: self.path.clone(), missing, unexpected, renamed, mismatched }
     }
 }
 
 /// Returns the shape and the element type of a tensor, as errors show them.
-pub(super) fn kind(info: &TensorInfo) -> (Shape, String) {
+pub(super) fn shape_and_dtype(info: &TensorInfo) -> (Shape, String) {
     (Shape::from(&info.shape[..]), info.dtype.to_string())
 }
 
 /// A parameter or a buffer that a checkpoint replaces.
-struct Target<'m> {
+struct Destination<'m> {
     dtype: DType,
     shape: Shape,
     /// True for a parameter, and for a buffer with the model's element type. Such a value can be converted from another floating-point type
@@ -354,7 +359,7 @@ type Decode<'m> = dyn FnOnce(&[u8]) -> Result<Setter<'m>> + 'm;
 /// A function that replaces the value of a parameter or a buffer. All values are decoded before the first one is replaced.
 type Setter<'m> = Box<dyn FnOnce() + 'm>;
 
-impl<'m> Target<'m> {
+impl<'m> Destination<'m> {
     fn new<T: Float>(leaf: LeafMut<'m, T>) -> Self {
         match leaf {
             LeafMut::Parameter(parameter) => {
@@ -363,9 +368,9 @@ impl<'m> Target<'m> {
                     let value = from_bytes(bytes, parameter.value.shape())?;
                     Ok(Box::new(move || parameter.value = value) as Setter<'m>)
                 };
-                Target { dtype: T::DTYPE, shape, is_convertible: true, decode: Box::new(decode) }
+                Destination { dtype: T::DTYPE, shape, is_convertible: true, decode: Box::new(decode) }
             }
-            LeafMut::Buffer(buffer) => Target {
+            LeafMut::Buffer(buffer) => Destination {
                 dtype: buffer.dtype(),
                 shape: buffer.shape().clone(),
                 is_convertible: buffer.dtype() == T::DTYPE,
@@ -374,50 +379,53 @@ impl<'m> Target<'m> {
         }
     }
 
-    /// Returns true if the file's tensor `info` can replace the value. `converts` is true if floating-point types are converted.
-    fn fits(&self, info: &TensorInfo, converts: bool) -> bool {
-        let is_converted = converts && self.is_convertible && is_float(info.dtype);
-        info.shape == self.shape.sizes() && (info.dtype == dtype(self.dtype) || is_converted)
+    /// Returns true if the file's tensor `info` can replace the value. `converts_floats` is true if floating-point types are converted.
+    fn fits(&self, info: &TensorInfo, converts_floats: bool) -> bool {
+        let is_converted = converts_floats && self.is_convertible && is_float(info.dtype);
+        info.shape == self.shape.sizes() && (info.dtype == file_dtype(self.dtype) || is_converted)
     }
 }
 
 /// Reads the parameters and buffers of `model`: see [`Saved::load_model`].
 #[precompiled]
 fn load_leaves<T: Float>(saved: &Saved, model: &mut dyn Module<T>) -> Result<LoadReport> {
-    load_targets(saved, model.leaves_mut().into_iter().map(|(name, leaf)| (name, Target::new(leaf))).collect())
+    load_destinations(
+        saved,
+        model.leaves_mut().into_iter().map(|(name, leaf)| (name, Destination::new(leaf))).collect(),
+    )
 }
 
-fn load_targets(saved: &Saved, targets: Vec<(String, Target<'_>)>) -> Result<LoadReport> {
-    check_names(targets.iter().map(|(name, _)| &name[..]))?;
-    let names: HashSet<String> = targets.iter().map(|(name, _)| name.clone()).collect();
-    let mut found = tensors_of_model(saved)?;
+fn load_destinations(saved: &Saved, destinations: Vec<(String, Destination<'_>)>) -> Result<LoadReport> {
+    check_names(destinations.iter().map(|(name, _)| &name[..]))?;
+    let names: HashSet<String> = destinations.iter().map(|(name, _)| name.clone()).collect();
+    let mut stored = tensors_of_model(saved)?;
     let (mut report, mut fitting, mut missing) = (LoadReport::default(), Vec::new(), Vec::new());
-    for (name, target) in targets {
-        match found.remove(&name) {
-            None if is_count_of_batches(&name, &target, &names) => {}
-            None => missing.push((name, target.shape)),
-            Some(info) if target.fits(&info, saved.convert) => fitting.push((info, target)),
+    for (name, destination) in destinations {
+        match stored.remove(&name) {
+            None if is_count_of_batches(&name, &destination, &names) => {}
+            None => missing.push((name, destination.shape)),
+            Some(info) if destination.fits(&info, saved.convert) => fitting.push((info, destination)),
             Some(info) => {
-                let convertible = target.fits(&info, true);
-                let expected = (target.shape, dtype(target.dtype).to_string());
-                report.mismatched.push(KeyMismatch { name, found: kind(&info), expected, convertible });
+                let convertible = destination.fits(&info, true);
+                let expected = (destination.shape, file_dtype(destination.dtype).to_string());
+                report.mismatched.push(KeyMismatch { name, found: shape_and_dtype(&info), expected, convertible });
             }
         }
     }
     let shaped = |(name, info): (String, TensorInfo)| (name, Shape::from(&info.shape[..]));
-    let mut unexpected: Vec<(String, Shape)> = found.into_iter().map(shaped).collect();
+    let mut unexpected: Vec<(String, Shape)> = stored.into_iter().map(shaped).collect();
     unexpected.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     report.renamed = similar_names(&missing, &unexpected);
     report.missing = missing.into_iter().map(|(name, _)| name).collect();
     report.unexpected = unexpected.into_iter().map(|(name, _)| name).collect();
     if !saved.partial && !report.is_complete() {
-        return Err(saved.misfit(report));
+        return Err(saved.keys_error(report));
     }
     // All tensors are read and converted before the model changes.
     let mut setters = Vec::with_capacity(fitting.len());
-    for (info, target) in fitting {
-        let bytes = convert_floats(saved.bytes_of(&info)?, info.dtype, target.dtype, &target.shape)?;
-        setters.push((target.decode)(&bytes)?);
+    for (info, destination) in fitting {
+        let bytes = convert_floats(saved.read_bytes(&info)?, info.dtype, destination.dtype, &destination.shape)?;
+        setters.push((destination.decode)(&bytes)?);
     }
     setters.into_iter().for_each(|set| set());
     Ok(report)
@@ -431,16 +439,16 @@ fn tensors_of_model(saved: &Saved) -> Result<HashMap<String, TensorInfo>> {
         if !name.starts_with('@') {
             let name = (saved.rename)(&name);
             if found.insert(name.clone(), info.clone()).is_some() {
-                return Err(Error::DuplicateName { of: "tensors of the file, after renaming,", name });
+                return Err(Error::DuplicateName { kind: "tensors of the file, after renaming,", name });
             }
         }
     }
     Ok(found)
 }
 
-/// Returns true if `target` is the count `num_batches_tracked` of a layer with running statistics. A file may lack this count, because the
+/// Returns true if `destination` is the count `num_batches_tracked` of a layer with running statistics. A file may lack this count, because the
 /// first versions of PyTorch did not save it. The model then keeps its own count. `names` are the names of all parameters and buffers.
-fn is_count_of_batches(name: &str, target: &Target<'_>, names: &HashSet<String>) -> bool {
+fn is_count_of_batches(name: &str, destination: &Destination<'_>, names: &HashSet<String>) -> bool {
     let Some(prefix) = name.strip_suffix("num_batches_tracked") else { return false };
-    target.dtype == DType::I64 && target.shape.rank() == 0 && names.contains(&format!("{prefix}running_mean"))
+    destination.dtype == DType::I64 && destination.shape.rank() == 0 && names.contains(&format!("{prefix}running_mean"))
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::KeyMismatch;
-use crate::error::keys;
+use crate::error::key_differences;
 
 /// The names that [`Saved::load_model`](crate::Saved::load_model) did not load. The report is empty unless the load was
 /// [`partial`](crate::Saved::partial). A count `num_batches_tracked` that the file lacks is not listed.
@@ -32,6 +32,6 @@ impl fmt::Display for LoadReport {
         if self.is_complete() {
             return f.write_str("everything was loaded");
         }
-        write!(f, "not loaded:{}", keys(&self.missing, &self.unexpected, &self.renamed, &self.mismatched))
+        write!(f, "not loaded:{}", key_differences(&self.missing, &self.unexpected, &self.renamed, &self.mismatched))
     }
 }

@@ -2,9 +2,9 @@
 
 use wengert_tensor::{Element, Shape, Tensor};
 
-use super::read::{Saved, kind};
+use super::read::{Saved, shape_and_dtype};
 use super::report::LoadReport;
-use crate::bytes::{convert_floats, dtype, from_bytes, is_float};
+use crate::bytes::{convert_floats, file_dtype, from_bytes, is_float};
 use crate::{KeyMismatch, Result};
 
 impl Saved {
@@ -53,20 +53,20 @@ impl Saved {
         let mut report = LoadReport::default();
         let Some(info) = self.header.info(name) else {
             report.missing.push(name.to_owned());
-            return Err(self.misfit(report));
+            return Err(self.keys_error(report));
         };
-        let (shape, own) = (Shape::from(&info.shape[..]), dtype(E::DTYPE));
+        let (shape, own) = (Shape::from(&info.shape[..]), file_dtype(E::DTYPE));
         let converts = self.convert && is_float(info.dtype) && E::DTYPE.is_float();
         if info.dtype != own && !converts {
             report.mismatched.push(KeyMismatch {
                 name: name.to_owned(),
-                found: kind(info),
+                found: shape_and_dtype(info),
                 expected: (shape, own.to_string()),
                 convertible: is_float(info.dtype) && E::DTYPE.is_float(),
             });
-            return Err(self.misfit(report));
+            return Err(self.keys_error(report));
         }
-        let bytes = self.bytes_of(info)?;
+        let bytes = self.read_bytes(info)?;
         from_bytes(&convert_floats(bytes, info.dtype, E::DTYPE, &shape)?, &shape)
     }
 }
@@ -76,7 +76,7 @@ mod tests {
     use std::collections::HashMap;
 
     use safetensors::tensor::TensorView;
-    use safetensors::{Dtype, serialize};
+    use safetensors::{Dtype as FileDtype, serialize};
 
     use super::*;
     use crate::{Checkpoint, Error};
@@ -89,12 +89,12 @@ mod tests {
         let halves = [half::f16::from_f32(1.5), half::f16::from_f32(-2.0)].map(half::f16::to_le_bytes).concat();
         let integers = [i64::MIN, 7].map(i64::to_le_bytes).concat();
         let tensors = [
-            ("floats", Dtype::F32, vec![3], &floats[..]),
-            ("halves", Dtype::F16, vec![2, 1], &halves[..]),
-            ("integers", Dtype::I64, vec![2], &integers[..]),
-            ("flags", Dtype::BOOL, vec![2], &[1, 0]),
-            ("bytes", Dtype::U8, vec![], &[255]),
-            ("empty", Dtype::F64, vec![0, 3], &[]),
+            ("floats", FileDtype::F32, vec![3], &floats[..]),
+            ("halves", FileDtype::F16, vec![2, 1], &halves[..]),
+            ("integers", FileDtype::I64, vec![2], &integers[..]),
+            ("flags", FileDtype::BOOL, vec![2], &[1, 0]),
+            ("bytes", FileDtype::U8, vec![], &[255]),
+            ("empty", FileDtype::F64, vec![0, 3], &[]),
         ];
         let views: HashMap<&str, TensorView<'_>> = tensors
             .into_iter()

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fs;
 
 use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors, serialize};
+use safetensors::{Dtype as FileDtype, SafeTensors, serialize};
 use wengert_autograd::{Gradients, Tape};
 use wengert_tensor::ops::{Arithmetic as _, Functions as _, Reductions as _};
 use wengert_tensor::{DType, Shape, Tensor};
@@ -94,7 +94,7 @@ fn the_layout_is_pytorchs() {
     names.sort_unstable();
     assert_eq!(names, ["bias", "weight"]);
     let weight = tensors.tensor("weight").unwrap();
-    assert_eq!((weight.dtype(), weight.shape()), (Dtype::F32, &[2, 3][..]));
+    assert_eq!((weight.dtype(), weight.shape()), (FileDtype::F32, &[2, 3][..]));
     let expected: Vec<u8> = (1..=6).flat_map(|i| (i as f32).to_le_bytes()).collect();
     assert_eq!(weight.data(), expected);
 }
@@ -361,7 +361,7 @@ fn control_characters_in_names_are_escaped() {
 }
 
 /// Returns a file with tensors of these names, element types, shapes and bytes.
-fn written(tensors: &[(&str, Dtype, &[usize], &[u8])]) -> tempfile::NamedTempFile {
+fn written(tensors: &[(&str, FileDtype, &[usize], &[u8])]) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().unwrap();
     let view = |&(name, dtype, shape, bytes): &(_, _, &[usize], _)| {
         (name, TensorView::new(dtype, shape.to_vec(), bytes).unwrap())
@@ -374,9 +374,9 @@ fn written(tensors: &[(&str, Dtype, &[usize], &[u8])]) -> tempfile::NamedTempFil
 fn floats_of_every_width_are_converted_on_request() {
     // Each of these tensors has the elements 1.5 and -2. Their element types differ.
     let halves = written(&[
-        ("a", Dtype::F16, &[2], &[0x00, 0x3e, 0x00, 0xc0]),
-        ("b", Dtype::BF16, &[2], &[0xc0, 0x3f, 0x00, 0xc0]),
-        ("c", Dtype::F64, &[2], &[1.5f64, -2.0].map(f64::to_le_bytes).concat()),
+        ("a", FileDtype::F16, &[2], &[0x00, 0x3e, 0x00, 0xc0]),
+        ("b", FileDtype::BF16, &[2], &[0xc0, 0x3f, 0x00, 0xc0]),
+        ("c", FileDtype::F64, &[2], &[1.5f64, -2.0].map(f64::to_le_bytes).concat()),
     ]);
     let mut single = model::<f32>(&[("a", &[2]), ("b", &[2]), ("c", &[2])]);
     let text = load(&mut single, &halves).unwrap_err().to_string();
@@ -388,7 +388,7 @@ fn floats_of_every_width_are_converted_on_request() {
     Checkpoint::open(&halves).unwrap().convert().load_model(&mut double).unwrap();
     assert!(double.parameters().iter().all(|parameter| parameter.value.to_vec() == [1.5, -2.0]));
     // Conversion rounds to nearest, ties to even. 1 + 2⁻²⁴ lies half way between two f32 values.
-    let fine = written(&[("w", Dtype::F64, &[1], &(1.0 + 2f64.powi(-24)).to_le_bytes())]);
+    let fine = written(&[("w", FileDtype::F64, &[1], &(1.0 + 2f64.powi(-24)).to_le_bytes())]);
     let mut rounded = model::<f32>(&[("w", &[1])]);
     Checkpoint::open(&fine).unwrap().convert().load_model(&mut rounded).unwrap();
     assert_eq!(rounded.0[0].1.value.to_vec(), [1.0]);
@@ -409,14 +409,14 @@ fn buffers_of_pytorch_are_loaded_and_integers_are_never_converted() {
         num_batches_tracked: Buffer::new(Tensor::scalar(0)),
     };
     let file = written(&[
-        ("running_mean", Dtype::F32, &[2], &mean),
-        ("num_batches_tracked", Dtype::I64, &[], &7i64.to_le_bytes()),
+        ("running_mean", FileDtype::F32, &[2], &mean),
+        ("num_batches_tracked", FileDtype::I64, &[], &7i64.to_le_bytes()),
     ]);
     load(&mut model, &file).unwrap();
     assert_eq!((model.running_mean.value.to_vec(), model.num_batches_tracked.value.item()), (vec![0.5, 0.25], 7));
     let half = written(&[
-        ("running_mean", Dtype::BF16, &[2], &[0xc0, 0x3f, 0x00, 0xc0]),
-        ("num_batches_tracked", Dtype::F32, &[], &7f32.to_le_bytes()),
+        ("running_mean", FileDtype::BF16, &[2], &[0xc0, 0x3f, 0x00, 0xc0]),
+        ("num_batches_tracked", FileDtype::F32, &[], &7f32.to_le_bytes()),
     ]);
     let saved = Checkpoint::open(&half).unwrap().convert();
     assert!(matches!(saved.load_model(&mut model), Err(Error::Keys { mismatched, .. }) if mismatched.len() == 1));
@@ -485,7 +485,7 @@ fn a_tensor_that_cannot_be_converted_leaves_the_model_and_the_average_unchanged(
 #[test]
 fn a_file_may_lack_the_counts_of_batches_as_in_pytorch() {
     let mean = [0.5f32, 0.25].map(f32::to_le_bytes).concat();
-    let file = written(&[("running_mean", Dtype::F32, &[2], &mean)]);
+    let file = written(&[("running_mean", FileDtype::F32, &[2], &mean)]);
     let mut model = Statistics {
         running_mean: Buffer::new(Tensor::zeros([2])),
         num_batches_tracked: Buffer::new(Tensor::scalar(3)),
@@ -493,13 +493,13 @@ fn a_file_may_lack_the_counts_of_batches_as_in_pytorch() {
     load(&mut model, &file).unwrap();
     assert_eq!((model.running_mean.value.to_vec(), model.num_batches_tracked.value.item()), (vec![0.5, 0.25], 3));
     // A file may lack the count of batches of a batch normalization. It may not lack any other buffer.
-    let count = written(&[("num_batches_tracked", Dtype::I64, &[], &7i64.to_le_bytes())]);
+    let count = written(&[("num_batches_tracked", FileDtype::I64, &[], &7i64.to_le_bytes())]);
     assert!(matches!(load(&mut model, &count), Err(Error::Keys { missing, .. }) if missing == ["running_mean"]));
     let mut alone = crate::BatchNorm1d::<f32>::new(2);
     alone.running_mean = None;
-    let rest = ["weight", "bias", "running_var"].map(|name| (name, Dtype::F32, &[2][..], &mean[..]));
+    let rest = ["weight", "bias", "running_var"].map(|name| (name, FileDtype::F32, &[2][..], &mean[..]));
     assert!(load(&mut alone, written(&rest)).is_err());
-    let all = ["weight", "bias", "running_mean", "running_var"].map(|name| (name, Dtype::F32, &[2][..], &mean[..]));
+    let all = ["weight", "bias", "running_mean", "running_var"].map(|name| (name, FileDtype::F32, &[2][..], &mean[..]));
     load(&mut crate::BatchNorm1d::<f32>::new(2), written(&all)).unwrap();
 }
 
@@ -778,11 +778,11 @@ fn an_optimiser_of_another_kind_is_an_error_that_changes_nothing() {
 #[test]
 fn a_conversion_is_suggested_only_where_it_helps() {
     let hint = |error: Error| error.to_string().contains("`Saved::convert`");
-    let float8 = written(&[("w", Dtype::F8_E4M3, &[2], &[0, 0])]);
+    let float8 = written(&[("w", FileDtype::F8_E4M3, &[2], &[0, 0])]);
     assert!(!hint(load(&mut model::<f32>(&[("w", &[2])]), &float8).unwrap_err()));
-    let other_shape = written(&[("w", Dtype::F64, &[1], &[0; 8])]);
+    let other_shape = written(&[("w", FileDtype::F64, &[1], &[0; 8])]);
     assert!(!hint(load(&mut model::<f32>(&[("w", &[2])]), &other_shape).unwrap_err()));
-    let single = written(&[("@number.x", Dtype::F32, &[], &[0; 4]), ("i", Dtype::I64, &[], &[0; 8])]);
+    let single = written(&[("@number.x", FileDtype::F32, &[], &[0; 4]), ("i", FileDtype::I64, &[], &[0; 8])]);
     let saved = Checkpoint::open(&single).unwrap();
     assert!(!hint(saved.number("x").unwrap_err()));
     assert!(hint(saved.tensor::<f64>("@number.x").unwrap_err()));
@@ -797,6 +797,6 @@ fn a_conversion_is_suggested_only_where_it_helps() {
         saved.load_optimizer("a", &mut Adam::<f32>::new(0.1), &model::<f32>(&[("w", &[2])])).unwrap_err()
     };
     assert!(hint(load_into(Checkpoint::from_bytes(bytes).unwrap())));
-    let setting = written(&[("@settings.a.lr", Dtype::F32, &[], &[0; 4])]);
+    let setting = written(&[("@settings.a.lr", FileDtype::F32, &[], &[0; 4])]);
     assert!(!hint(load_into(Checkpoint::open(&setting).unwrap())));
 }

@@ -6,12 +6,12 @@ use std::ops::Range;
 use std::path::Path;
 
 use safetensors::tensor::TensorView;
-use safetensors::{Dtype, serialize};
+use safetensors::{Dtype as FileDtype, serialize};
 use wengert_macros::precompiled;
 use wengert_tensor::{Float, Generator};
 
 use super::header::METADATA;
-use crate::bytes::{dtype, to_bytes};
+use crate::bytes::{file_dtype, to_bytes};
 use crate::file::write_atomically;
 use crate::module::{Leaf, Module};
 use crate::optim::{Archive, Entry, Key, Optimizer, Resume, archive_optimizer};
@@ -62,19 +62,19 @@ use crate::{Error, Result};
 #[derive(Debug, Default)]
 #[must_use = "a checkpoint is written by `save`"]
 pub struct Checkpoint {
-    tensors: Vec<Named>,
+    tensors: Vec<NamedTensor>,
     /// The names of the added optimisers and other objects with states, and the positions of their entries in `tensors`.
     objects: Vec<(String, Range<usize>)>,
     /// The error for the first added name that a checkpoint cannot have, or for the first object that cannot be saved. `save` and `to_bytes`
     /// return this error.
-    refused: Option<Error>,
+    error: Option<Error>,
 }
 
 /// A tensor with its name, as it is written to the file.
 #[derive(Debug)]
-struct Named {
+struct NamedTensor {
     name: String,
-    dtype: Dtype,
+    dtype: FileDtype,
     shape: Vec<usize>,
     bytes: Vec<u8>,
 }
@@ -84,23 +84,23 @@ struct Named {
 fn add_model<T: Float>(checkpoint: &mut Checkpoint, model: &dyn Module<T>) {
     let leaves = model.leaves();
     if let Some((name, _)) = leaves.iter().find(|(name, _)| name.starts_with('@') || name == METADATA) {
-        checkpoint.refused.get_or_insert(Error::ReservedName { name: name.clone() });
+        checkpoint.error.get_or_insert(Error::ReservedName { name: name.clone() });
     }
     for (name, leaf) in leaves {
-        let (of, shape, bytes) = match leaf {
+        let (dtype, shape, bytes) = match leaf {
             Leaf::Parameter(parameter) => (T::DTYPE, parameter.value.shape(), to_bytes(&parameter.value)),
             Leaf::Buffer(buffer) => (buffer.dtype(), buffer.shape(), buffer.to_bytes()),
         };
-        checkpoint.tensors.push(Named { name, dtype: dtype(of), shape: shape.to_vec(), bytes });
+        checkpoint.tensors.push(NamedTensor { name, dtype: file_dtype(dtype), shape: shape.to_vec(), bytes });
     }
 }
 
-/// Checks that each entry of an object will be read as an entry of this object and of no other one. See [`Key::from_file`].
-fn check_objects(tensors: &[Named], objects: &[(String, Range<usize>)]) -> Result<()> {
-    let marked: Vec<&str> = tensors.iter().filter_map(|tensor| Key::marked_object(&tensor.name)).collect();
+/// Checks that each entry of an object will be read as an entry of this object and of no other one. See [`Key::from_stored_name`].
+fn check_objects(tensors: &[NamedTensor], objects: &[(String, Range<usize>)]) -> Result<()> {
+    let known_objects: Vec<&str> = tensors.iter().filter_map(|tensor| Key::object_name(&tensor.name)).collect();
     for (number, (name, positions)) in objects.iter().enumerate() {
-        for Named { name: entry, .. } in &tensors[positions.clone()] {
-            let is_read_as = |object: &str| Key::from_file(entry, object, &marked).is_some();
+        for NamedTensor { name: entry, .. } in &tensors[positions.clone()] {
+            let is_read_as = |object: &str| Key::from_stored_name(entry, object, &known_objects).is_some();
             let mut others = objects.iter().enumerate().filter(|&(position, _)| position != number);
             let other = others.find(|(_, (other, _))| is_read_as(other)).map(|(_, (other, _))| other);
             if other.is_some() || !is_read_as(name) {
@@ -135,37 +135,37 @@ impl Checkpoint {
         optimizer: &O,
         model: &(impl Module<T> + ?Sized),
     ) -> Self {
-        self.collect(name, |archive| archive_optimizer(&mut optimizer.clone(), model.as_module(), archive))
+        self.add_object(name, |archive| archive_optimizer(&mut optimizer.clone(), model.as_module(), archive))
     }
 
     /// Adds another object that has states for the parameters of `model`, under `name`: an [`Lbfgs`](crate::Lbfgs) or a
     /// [`WeightAverage`](crate::WeightAverage). If a [`swap`](crate::WeightAverage::swap) has put the average into the model, saving is an
     /// error until a second swap.
-    pub fn states<T: Float, R: Resume<T>>(self, name: &str, of: &R, model: &(impl Module<T> + ?Sized)) -> Self {
-        self.collect(name, |archive| of.clone().archive(model, archive))
+    pub fn states<T: Float, R: Resume<T>>(self, name: &str, object: &R, model: &(impl Module<T> + ?Sized)) -> Self {
+        self.add_object(name, |archive| object.clone().archive(model, archive))
     }
 
     /// Calls `write` with an empty archive, and adds the archive's entries to the file under `name`.
-    fn collect(mut self, name: &str, write: impl FnOnce(&mut Archive)) -> Self {
-        let mut archive = Archive::writing();
+    fn add_object(mut self, name: &str, write: impl FnOnce(&mut Archive)) -> Self {
+        let mut archive = Archive::for_saving();
         write(&mut archive);
-        self.add(name, archive);
+        self.add_entries(name, archive);
         self
     }
 
     /// Adds the entries of `archive` to the file under `name`. An error of the archive becomes the error of the checkpoint, if the
     /// checkpoint has no error yet.
-    fn add(&mut self, name: &str, archive: Archive) {
+    fn add_entries(&mut self, name: &str, archive: Archive) {
         match archive.into_entries() {
             Ok(entries) => {
                 let first = self.tensors.len();
                 self.tensors.extend(entries.into_iter().map(|(key, Entry { dtype, shape, bytes })| {
-                    let name = key.in_file(name);
-                    Named { name, dtype, shape: shape.to_vec(), bytes }
+                    let name = key.stored_name(name);
+                    NamedTensor { name, dtype, shape: shape.to_vec(), bytes }
                 }));
                 self.objects.push((name.to_owned(), first..self.tensors.len()));
             }
-            Err(error) => _ = self.refused.get_or_insert(error),
+            Err(error) => _ = self.error.get_or_insert(error),
         }
     }
 
@@ -173,25 +173,25 @@ impl Checkpoint {
     pub fn generator(mut self, generator: &Generator) -> Self {
         let (seed, count) = generator.state();
         let bytes = [seed, count].map(u64::to_le_bytes).concat();
-        self.tensors.push(Named { name: "@generator".to_owned(), dtype: Dtype::U64, shape: vec![2], bytes });
+        self.tensors.push(NamedTensor { name: "@generator".to_owned(), dtype: FileDtype::U64, shape: vec![2], bytes });
         self
     }
 
     /// Adds an integer, for example the epoch or the step.
     pub fn integer(mut self, name: &str, value: u64) -> Self {
-        self.scalar(format!("@integer.{name}"), Dtype::U64, value.to_le_bytes().to_vec());
+        self.add_scalar(format!("@integer.{name}"), FileDtype::U64, value.to_le_bytes().to_vec());
         self
     }
 
     /// Adds a number, for example the best loss so far. The file keeps all bits of the number.
     pub fn number(mut self, name: &str, value: f64) -> Self {
-        self.scalar(format!("@number.{name}"), Dtype::F64, value.to_le_bytes().to_vec());
+        self.add_scalar(format!("@number.{name}"), FileDtype::F64, value.to_le_bytes().to_vec());
         self
     }
 
     /// Adds a tensor without dimensions, whose single element has these bytes.
-    fn scalar(&mut self, name: String, dtype: Dtype, bytes: Vec<u8>) {
-        self.tensors.push(Named { name, dtype, shape: Vec::new(), bytes });
+    fn add_scalar(&mut self, name: String, dtype: FileDtype, bytes: Vec<u8>) {
+        self.tensors.push(NamedTensor { name, dtype, shape: Vec::new(), bytes });
     }
 
     /// Writes the file `path`, completely or not at all (see [`write_atomically`](crate::write_atomically)).
@@ -225,21 +225,21 @@ impl Checkpoint {
 
     /// Returns the contents of the file that the checkpoint is written to. Errors show `path` as the path of the file.
     fn serialized(self, path: &Path) -> Result<Vec<u8>> {
-        self.refused.map_or(Ok(()), Err)?;
+        self.error.map_or(Ok(()), Err)?;
         check_names(self.tensors.iter().map(|tensor| &tensor.name[..]))?;
         check_objects(&self.tensors, &self.objects)?;
-        let refused = |error: safetensors::SafeTensorError| Error::Write {
+        let write_error = |error: safetensors::SafeTensorError| Error::Write {
             path: path.to_owned(),
             source: io::Error::other(error.to_string()),
         };
         let view = |tensor| {
-            let Named { name, dtype, shape, bytes }: &Named = tensor;
+            let NamedTensor { name, dtype, shape, bytes }: &NamedTensor = tensor;
             Ok((name, TensorView::new(*dtype, shape.clone(), bytes)?))
         };
-        let views = self.tensors.iter().map(view).collect::<std::result::Result<Vec<_>, _>>().map_err(refused)?;
+        let views = self.tensors.iter().map(view).collect::<std::result::Result<Vec<_>, _>>().map_err(write_error)?;
         // The library `transformers` writes this entry `format` to files for PyTorch, and reads it to recognize the framework of a file.
         let metadata = [("format".to_owned(), "pt".to_owned())];
-        serialize(views, Some(metadata.into_iter().collect())).map_err(refused)
+        serialize(views, Some(metadata.into_iter().collect())).map_err(write_error)
     }
 }
 
@@ -248,8 +248,8 @@ pub(super) fn check_names<'n>(mut names: impl Iterator<Item = &'n str>) -> Resul
     let mut seen = HashSet::new();
     match names.find(|name| !seen.insert(*name)) {
         Some(name) => {
-            let of = if name.starts_with('@') { "entries of the checkpoint" } else { "parameters of the model" };
-            Err(Error::DuplicateName { of, name: name.to_owned() })
+            let kind = if name.starts_with('@') { "entries of the checkpoint" } else { "parameters of the model" };
+            Err(Error::DuplicateName { kind, name: name.to_owned() })
         }
         None => Ok(()),
     }

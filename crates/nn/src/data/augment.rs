@@ -12,7 +12,7 @@ use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::{Error, Result};
 
-/// Shifts each image horizontally and vertically by a whole number of pixels, up to `most`. All shifts are equally likely. torchvision:
+/// Shifts each image horizontally and vertically by a whole number of pixels, up to `max_shift`. All shifts are equally likely. torchvision:
 /// `RandomAffine(0, translate)`.
 ///
 /// ```
@@ -29,11 +29,11 @@ use crate::{Error, Result};
 /// # Errors
 ///
 /// If the images are not `[n, c, h, w]`, or there is not enough memory.
-pub fn random_shift<T: Float>(images: &Tensor<T>, most: usize, generator: &mut Generator) -> Result<Tensor<T>> {
-    let [_, _, height, width] = sizes(images)?;
-    let count = (most as u64).saturating_mul(2).saturating_add(1);
+pub fn random_shift<T: Float>(images: &Tensor<T>, max_shift: usize, generator: &mut Generator) -> Result<Tensor<T>> {
+    let [_, _, height, width] = image_sizes(images)?;
+    let count = (max_shift as u64).saturating_mul(2).saturating_add(1);
     transform(images, [height, width], || {
-        let [down, right] = [(); 2].map(|()| generator.below(count) as f64 - most as f64);
+        let [down, right] = [(); 2].map(|()| generator.below(count) as f64 - max_shift as f64);
         Affine { linear: [[1.0, 0.0], [0.0, 1.0]], offset: [-down, -right] }
     })
 }
@@ -55,7 +55,7 @@ pub fn random_shift<T: Float>(images: &Tensor<T>, most: usize, generator: &mut G
 ///
 /// If the images are not `[n, c, h, w]`, `p` is not from 0 to 1, or there is not enough memory.
 pub fn random_horizontal_flip<T: Float>(images: &Tensor<T>, p: f64, generator: &mut Generator) -> Result<Tensor<T>> {
-    let [_, _, height, width] = sizes(images)?;
+    let [_, _, height, width] = image_sizes(images)?;
     check("random_horizontal_flip", "a probability from 0 to 1", p, (0.0..=1.0).contains(&p))?;
     transform(images, [height, width], || match generator.bernoulli(p) {
         true => Affine { linear: [[1.0, 0.0], [0.0, -1.0]], offset: [0.0, width as f64 - 1.0] },
@@ -75,9 +75,9 @@ pub fn random_crop<T: Float>(
     padding: usize,
     generator: &mut Generator,
 ) -> Result<Tensor<T>> {
-    let [_, _, height, width] = sizes(images)?;
+    let [_, _, height, width] = image_sizes(images)?;
     let [Some(down), Some(right)] = [(height, size[0]), (width, size[1])]
-        .map(|(of, to)| padding.saturating_mul(2).saturating_add(of).checked_sub(to))
+        .map(|(size, cropped)| padding.saturating_mul(2).saturating_add(size).checked_sub(cropped))
     else {
         let shape = images.shape();
         return Err(Error::Dataset(format!(
@@ -97,8 +97,8 @@ pub fn random_crop<T: Float>(
 ///
 /// If the images are not `[n, c, h, w]`, `degrees` is negative or not finite, or there is not enough memory.
 pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &mut Generator) -> Result<Tensor<T>> {
-    let [_, _, height, width] = sizes(images)?;
-    check("random_rotation", "finite degrees of at least 0", degrees, is_size(degrees))?;
+    let [_, _, height, width] = image_sizes(images)?;
+    check("random_rotation", "finite degrees of at least 0", degrees, is_finite_non_negative(degrees))?;
     let middle = [height, width].map(|size| (size as f64 - 1.0) / 2.0);
     transform(images, [height, width], || {
         let (sin, cos) = libm::sincos((degrees * (2.0 * generator.uniform() - 1.0)).to_radians());
@@ -133,22 +133,22 @@ pub fn random_affine<T: Float>(
     scale: RangeInclusive<f64>,
     generator: &mut Generator,
 ) -> Result<Tensor<T>> {
-    let [_, _, height, width] = sizes(images)?;
+    let [_, _, height, width] = image_sizes(images)?;
     let (low, high) = scale.into_inner();
     if !(low > 0.0 && low <= high && high.is_finite()) {
         return Err(Error::Dataset(format!("random_affine: expected factors above 0, but got {low}..={high}")));
     }
-    check("random_affine", "finite degrees of at least 0", degrees, is_size(degrees))?;
+    check("random_affine", "finite degrees of at least 0", degrees, is_finite_non_negative(degrees))?;
     check("random_affine", "a shift from 0 to 1", shift, (0.0..=1.0).contains(&shift))?;
     let middle = [height, width].map(|size| (size as f64 - 1.0) / 2.0);
     transform(images, [height, width], || {
-        let mut both = |most: f64| most * (2.0 * generator.uniform() - 1.0);
-        let (sin, cos) = libm::sincos(both(degrees).to_radians());
-        let moved = [height, width].map(|size| both(shift) * size as f64);
+        let mut symmetric = |most: f64| most * (2.0 * generator.uniform() - 1.0);
+        let (sin, cos) = libm::sincos(symmetric(degrees).to_radians());
+        let translation = [height, width].map(|size| symmetric(shift) * size as f64);
         let factor = low + (high - low) * generator.uniform();
         let linear = [[cos / factor, sin / factor], [-sin / factor, cos / factor]];
-        let from = [0, 1].map(|i| middle[i] + moved[i]);
-        let offset = [0, 1].map(|i| middle[i] - linear[i][0] * from[0] - linear[i][1] * from[1]);
+        let moved_middle = [0, 1].map(|i| middle[i] + translation[i]);
+        let offset = [0, 1].map(|i| middle[i] - linear[i][0] * moved_middle[0] - linear[i][1] * moved_middle[1]);
         Affine { linear, offset }
     })
 }
@@ -177,7 +177,7 @@ pub fn random_affine<T: Float>(
 ///
 /// If the images are not `[n, c, h, w]`, `strength` is not from 0 to 1, or there is not enough memory.
 pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut Generator) -> Result<Tensor<T>> {
-    let [n, channels, height, width] = sizes(images)?;
+    let [n, channels, height, width] = image_sizes(images)?;
     check("color_jitter", "a strength from 0 to 1", strength, (0.0..=1.0).contains(&strength))?;
     let mut result = images.try_contiguous()?;
     let size = channels * height * width;
@@ -192,7 +192,7 @@ pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut
     Ok(result)
 }
 
-/// Sets a random rectangle of each image to 0 with probability `p`. The rectangle's sides are up to `most` times the image's sides, and may
+/// Sets a random rectangle of each image to 0 with probability `p`. The rectangle's sides are up to `max_side` times the image's sides, and may
 /// be 0. T. DeVries and G. W. Taylor, "Improved Regularization of Convolutional Neural Networks with Cutout", 2017. torchvision:
 /// `RandomErasing`.
 ///
@@ -210,11 +210,16 @@ pub fn color_jitter<T: Float>(images: &Tensor<T>, strength: f64, generator: &mut
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`, `p` or `most` is not from 0 to 1, or there is not enough memory.
-pub fn random_erasing<T: Float>(images: &Tensor<T>, p: f64, most: f64, generator: &mut Generator) -> Result<Tensor<T>> {
-    let [n, channels, height, width] = sizes(images)?;
+/// If the images are not `[n, c, h, w]`, `p` or `max_side` is not from 0 to 1, or there is not enough memory.
+pub fn random_erasing<T: Float>(
+    images: &Tensor<T>,
+    p: f64,
+    max_side: f64,
+    generator: &mut Generator,
+) -> Result<Tensor<T>> {
+    let [n, channels, height, width] = image_sizes(images)?;
     check("random_erasing", "a probability from 0 to 1", p, (0.0..=1.0).contains(&p))?;
-    check("random_erasing", "sides from 0 to 1", most, (0.0..=1.0).contains(&most))?;
+    check("random_erasing", "sides from 0 to 1", max_side, (0.0..=1.0).contains(&max_side))?;
     let mut result = images.try_contiguous()?;
     let pixels = result.try_make_mut()?;
     for image in 0..n {
@@ -222,7 +227,7 @@ pub fn random_erasing<T: Float>(images: &Tensor<T>, p: f64, most: f64, generator
             continue;
         }
         let [rows, columns] = [height, width].map(|size| {
-            let side = generator.below((most * size as f64) as u64 + 1) as usize;
+            let side = generator.below((max_side * size as f64) as u64 + 1) as usize;
             let start = generator.below((size - side) as u64 + 1) as usize;
             start..start + side
         });
@@ -241,7 +246,7 @@ pub fn random_erasing<T: Float>(images: &Tensor<T>, p: f64, most: f64, generator
 ///
 /// If `std` is negative or not finite, or there is not enough memory.
 pub fn gaussian_noise<T: Float>(x: &Tensor<T>, std: f64, generator: &mut Generator) -> Result<Tensor<T>> {
-    check("gaussian_noise", "a finite standard deviation of at least 0", std, is_size(std))?;
+    check("gaussian_noise", "a finite standard deviation of at least 0", std, is_finite_non_negative(std))?;
     Ok(x.try_add(&Tensor::try_randn(x.shape(), generator)?.try_mul(std)?)?)
 }
 
@@ -273,23 +278,23 @@ pub fn mixup<T: Float>(
     let lambda = beta(alpha, generator);
     let order: Vec<i64> = generator.permutation(n).into_iter().map(|index| index as i64).collect();
     let order = Tensor::from(order);
-    let mixed = |x: &Tensor<T>| -> Result<Tensor<T>> {
+    let mix = |x: &Tensor<T>| -> Result<Tensor<T>> {
         let other = x.try_index_select(0, &order)?;
         Ok(x.try_mul(lambda)?.try_add(&other.try_mul(1.0 - lambda)?)?)
     };
-    Ok((mixed(inputs)?, mixed(targets)?))
+    Ok((mix(inputs)?, mix(targets)?))
 }
 
 /// Draws from the beta distribution with two equal parameters. The expected number of attempts is at most 2 for every finite `alpha` above 0.
 fn beta(alpha: f64, generator: &mut Generator) -> f64 {
-    if alpha <= 1.0 { johnk(alpha, generator) } else { cheng(alpha, generator) }
+    if alpha <= 1.0 { beta_johnk(alpha, generator) } else { beta_cheng(alpha, generator) }
 }
 
 /// Draws from the beta distribution with two equal parameters up to 1, by M. D. Jöhnk's rejection method ("Erzeugung von betaverteilten und
 /// gammaverteilten Zufallszahlen", 1964). Computes with logarithms, because u^(1/`alpha`) of a random number u from 0 to 1 underflows for
 /// small `alpha`. The method accepts at least half of the draws. For parameters above 1 it would be slow: for 10, it accepts 1 of 184,756
 /// draws.
-fn johnk(alpha: f64, generator: &mut Generator) -> f64 {
+fn beta_johnk(alpha: f64, generator: &mut Generator) -> f64 {
     // For smaller parameters the quotients could be infinite. Draws for 1e-300 are already 0 or 1, except with a probability near 1e-300.
     let alpha = alpha.max(1e-300);
     loop {
@@ -308,7 +313,7 @@ fn johnk(alpha: f64, generator: &mut Generator) -> f64 {
 /// For equal parameters a, a draw is 1 / (1 + exp(-v)) with v = log(u / (1 - u)) / √a, where u is a random number from 0 to 1. It is accepted
 /// with the probability cosh(v / 2)^(-2a) / (4 u (1 - u)). This is step 5 of the algorithm in a form without differences of large numbers.
 /// Step 4, which only saves logarithms, is left out. The expected number of attempts is at most 2/√π, about 1.13.
-fn cheng(a: f64, generator: &mut Generator) -> f64 {
+fn beta_cheng(a: f64, generator: &mut Generator) -> f64 {
     loop {
         let [u, w] = [(); 2].map(|()| 1.0 - generator.uniform());
         let v = libm::log(u / (1.0 - u)) / a.sqrt();
@@ -332,16 +337,20 @@ impl Affine {
 
 /// Returns images of the size `to`, with bilinear interpolation. Calls `map` for each image, and transforms the image by the returned
 /// affine map.
-fn transform<T: Float>(images: &Tensor<T>, to: [usize; 2], mut map: impl FnMut() -> Affine) -> Result<Tensor<T>> {
-    let [n, channels, height, width] = sizes(images)?;
-    let mut result = Tensor::try_full([n, channels, to[0], to[1]], T::ZERO)?;
-    let (from, into) = (images.try_contiguous()?.try_to_vec()?, result.make_mut());
-    let (plane, step) = (height * width, to[0] * to[1]);
+fn transform<T: Float>(
+    images: &Tensor<T>,
+    output_size: [usize; 2],
+    mut draw_map: impl FnMut() -> Affine,
+) -> Result<Tensor<T>> {
+    let [n, channels, height, width] = image_sizes(images)?;
+    let mut result = Tensor::try_full([n, channels, output_size[0], output_size[1]], T::ZERO)?;
+    let (input, output) = (images.try_contiguous()?.try_to_vec()?, result.make_mut());
+    let (input_area, output_area) = (height * width, output_size[0] * output_size[1]);
     for image in 0..n {
-        let Affine { linear, offset } = map();
-        for place in 0..step {
-            let at = [place / to[1], place % to[1]].map(|index| index as f64);
-            let [row, column] = [0, 1].map(|i| linear[i][0] * at[0] + linear[i][1] * at[1] + offset[i]);
+        let Affine { linear, offset } = draw_map();
+        for pixel in 0..output_area {
+            let point = [pixel / output_size[1], pixel % output_size[1]].map(|index| index as f64);
+            let [row, column] = [0, 1].map(|i| linear[i][0] * point[0] + linear[i][1] * point[1] + offset[i]);
             let (top, left) = (row.floor(), column.floor());
             let (low, right) = (row - top, column - left);
             for (down, side, weight) in [
@@ -351,14 +360,14 @@ fn transform<T: Float>(images: &Tensor<T>, to: [usize; 2], mut map: impl FnMut()
                 (1.0, 1.0, low * right),
             ] {
                 let (row, column) = (top + down, left + side);
-                let inside = row >= 0.0 && column >= 0.0 && row < height as f64 && column < width as f64;
-                if weight == 0.0 || !inside {
+                let is_inside = row >= 0.0 && column >= 0.0 && row < height as f64 && column < width as f64;
+                if weight == 0.0 || !is_inside {
                     continue;
                 }
-                let (source, weight) = (row as usize * width + column as usize, T::from_f64(weight));
+                let (input_pixel, weight) = (row as usize * width + column as usize, T::from_f64(weight));
                 for channel in image * channels..(image + 1) * channels {
-                    let target = &mut into[channel * step + place];
-                    *target = *target + weight * from[channel * plane + source];
+                    let element = &mut output[channel * output_area + pixel];
+                    *element = *element + weight * input[channel * input_area + input_pixel];
                 }
             }
         }
@@ -373,12 +382,12 @@ fn check(name: &str, expected: &str, value: f64, is_valid: bool) -> Result<()> {
 }
 
 /// Returns true if `value` is finite and not negative.
-fn is_size(value: f64) -> bool {
+fn is_finite_non_negative(value: f64) -> bool {
     value.is_finite() && value >= 0.0
 }
 
 /// Returns the sizes `[n, c, h, w]` of images, or an error if `images` does not have four dimensions.
-fn sizes<T: Float>(images: &Tensor<T>) -> Result<[usize; 4]> {
+fn image_sizes<T: Float>(images: &Tensor<T>) -> Result<[usize; 4]> {
     let shape = images.shape();
     <[usize; 4]>::try_from(shape.sizes())
         .map_err(|_| Error::Dataset(format!("expected images [n, c, h, w], but got a tensor of shape {shape}")))
@@ -603,8 +612,8 @@ mod tests {
                 format!("random_horizontal_flip: {problem}")
             );
             assert_eq!(text(random_erasing(images, p, 0.5, generator)), format!("random_erasing: {problem}"));
-            let moved = text(random_affine(images, 0.0, p, 1.0..=1.0, generator));
-            assert_eq!(moved, format!("random_affine: expected a shift from 0 to 1, but got {p}"));
+            let translation = text(random_affine(images, 0.0, p, 1.0..=1.0, generator));
+            assert_eq!(translation, format!("random_affine: expected a shift from 0 to 1, but got {p}"));
         }
         for number in [-1.0, f64::INFINITY, f64::NAN] {
             let problem = format!("expected finite degrees of at least 0, but got {number}");

@@ -32,7 +32,7 @@ pub struct ConcatDataset<D> {
     /// For each data set, the number of its samples and of the samples of all data sets before it.
     ends: Arc<[usize]>,
     /// The indices of the samples of a subset, in the order of the subset. `None` means all samples.
-    chosen: Option<Arc<[usize]>>,
+    subset_positions: Option<Arc<[usize]>>,
 }
 
 /// A batch that can be joined with other batches of the same type, for [`ConcatDataset`]. Tensors and tuples of two to four batches have this
@@ -51,11 +51,11 @@ impl<E: Element> JoinBatches for Tensor<E> {
     fn join_batches(batches: Vec<Self>, order: &[usize]) -> Result<Self> {
         let joined = try_cat(&batches, 0)?;
         let is_in_order =
-            order.len() == Dataset::len(&joined) && order.iter().enumerate().all(|(i, &place)| i == place);
+            order.len() == Dataset::len(&joined) && order.iter().enumerate().all(|(i, &position)| i == position);
         if is_in_order {
             return Ok(joined);
         }
-        let positions: Vec<i64> = order.iter().map(|&place| place as i64).collect();
+        let positions: Vec<i64> = order.iter().map(|&position| position as i64).collect();
         Ok(joined.try_index_select(0, &Tensor::from(positions))?)
     }
 }
@@ -97,7 +97,7 @@ impl<D: Dataset<Batch: JoinBatches>> ConcatDataset<D> {
             Ok(end)
         };
         let ends: Vec<usize> = parts.iter().map(&mut next).collect::<Result<_>>()?;
-        Ok(ConcatDataset { parts: parts.into(), ends: ends.into(), chosen: None })
+        Ok(ConcatDataset { parts: parts.into(), ends: ends.into(), subset_positions: None })
     }
 
     /// Returns the data sets that were joined. For a subset, these are all data sets with all of their samples.
@@ -107,14 +107,14 @@ impl<D: Dataset<Batch: JoinBatches>> ConcatDataset<D> {
 
     /// Returns the indices, among all joined samples, of the samples at the positions `indices` of this data set. This data set may be a subset.
     /// Returns an error if an index is out of range.
-    fn places(&self, indices: &[usize]) -> Result<Vec<usize>> {
+    fn dataset_positions(&self, indices: &[usize]) -> Result<Vec<usize>> {
         let n = self.len();
-        let place = |&index: &usize| match &self.chosen {
+        let position = |&index: &usize| match &self.subset_positions {
             _ if index >= n => Err(Error::Dataset(format!("there is no sample {index} in a data set of {n} samples"))),
             None => Ok(index),
-            Some(chosen) => Ok(chosen[index]),
+            Some(subset_positions) => Ok(subset_positions[index]),
         };
-        indices.iter().map(place).collect()
+        indices.iter().map(position).collect()
     }
 }
 
@@ -122,39 +122,41 @@ impl<D: Dataset<Batch: JoinBatches>> Dataset for ConcatDataset<D> {
     type Batch = D::Batch;
 
     fn len(&self) -> usize {
-        self.chosen.as_ref().map_or(self.ends.last().copied().unwrap_or(0), |chosen| chosen.len())
+        self.subset_positions
+            .as_ref()
+            .map_or(self.ends.last().copied().unwrap_or(0), |subset_positions| subset_positions.len())
     }
 
     fn batch(&self, indices: &[usize]) -> Result<D::Batch> {
-        let places = self.places(indices)?;
+        let positions = self.dataset_positions(indices)?;
         // Sorts the samples by their data set. Samples of one data set keep the order of the batch, so that consecutive indices stay
         // consecutive.
-        let part_of = |place: usize| self.ends.partition_point(|&end| end <= place);
-        let mut order: Vec<usize> = (0..places.len()).collect();
-        order.sort_by_key(|&i| part_of(places[i]));
+        let part_of = |position: usize| self.ends.partition_point(|&end| end <= position);
+        let mut order: Vec<usize> = (0..positions.len()).collect();
+        order.sort_by_key(|&i| part_of(positions[i]));
         let mut batches = Vec::new();
-        for samples in order.chunk_by(|&i, &j| part_of(places[i]) == part_of(places[j])) {
-            let part = part_of(places[samples[0]]);
+        for samples in order.chunk_by(|&i, &j| part_of(positions[i]) == part_of(positions[j])) {
+            let part = part_of(positions[samples[0]]);
             let start = if part == 0 { 0 } else { self.ends[part - 1] };
-            let indices: Vec<usize> = samples.iter().map(|&i| places[i] - start).collect();
+            let indices: Vec<usize> = samples.iter().map(|&i| positions[i] - start).collect();
             batches.push(self.parts[part].batch(&indices)?);
         }
         match batches.len() {
             0 => self.parts[0].batch(&[]),
             1 => Ok(batches.remove(0)),
             _ => {
-                // `order[k]` is the index, in the requested batch, of the sample at position k of the joined batches. `positions` is the
+                // `order[k]` is the index, in the requested batch, of the sample at position k of the joined batches. `inverse` is the
                 // inverse permutation.
-                let mut positions = vec![0; order.len()];
-                order.iter().enumerate().for_each(|(position, &i)| positions[i] = position);
-                JoinBatches::join_batches(batches, &positions)
+                let mut inverse = vec![0; order.len()];
+                order.iter().enumerate().for_each(|(position, &i)| inverse[i] = position);
+                JoinBatches::join_batches(batches, &inverse)
             }
         }
     }
 
     fn subset(&self, indices: &[usize]) -> Result<Self> {
-        let chosen = Some(self.places(indices)?.into());
-        Ok(ConcatDataset { parts: Arc::clone(&self.parts), ends: Arc::clone(&self.ends), chosen })
+        let subset_positions = Some(self.dataset_positions(indices)?.into());
+        Ok(ConcatDataset { parts: Arc::clone(&self.parts), ends: Arc::clone(&self.ends), subset_positions })
     }
 }
 

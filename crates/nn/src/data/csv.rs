@@ -22,7 +22,7 @@ pub(super) const LONGEST_LINE: usize = 16 << 20;
 pub(super) fn for_each_record(
     path: &Path,
     delimiter: u8,
-    take: &mut dyn FnMut(u64, &[&str]) -> Result<()>,
+    on_record: &mut dyn FnMut(u64, &[&str]) -> Result<()>,
 ) -> Result<()> {
     let malformed = |line, problem: &str| Error::Malformed {
         path: path.to_owned(),
@@ -34,11 +34,12 @@ pub(super) fn for_each_record(
     let (mut bytes, mut output, mut ends) = (Vec::new(), vec![0; 1024], vec![0; 64]);
     // The state of the current row: the counts of its bytes and fields so far, its first line, and its size. If a line ends inside quotes,
     // the row continues in the next line.
-    let (mut written, mut ended, mut first_line, mut size) = (0, 0, None, 0);
+    let (mut n_bytes, mut n_fields, mut first_line, mut size) = (0, 0, None, 0);
     for line in 1.. {
         bytes.clear();
-        let most = (LONGEST_LINE - size) as u64 + 1;
-        let read = file.by_ref().take(most).read_until(b'\n', &mut bytes).map_err(|source| unreadable(path, source))?;
+        let max_bytes = (LONGEST_LINE - size) as u64 + 1;
+        let read =
+            file.by_ref().take(max_bytes).read_until(b'\n', &mut bytes).map_err(|source| unreadable(path, source))?;
         size += read;
         if size > LONGEST_LINE {
             return Err(Error::LineTooLong {
@@ -56,8 +57,8 @@ pub(super) fn for_each_record(
         // Some programs write a byte order mark at the beginning of a file. It is not part of the first field.
         let mut rest = if line == 1 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes) } else { &bytes };
         while first_line.is_some() || !is_blank(rest, delimiter) {
-            let (result, used, more, fields) = parser.read_record(rest, &mut output[written..], &mut ends[ended..]);
-            (rest, written, ended) = (&rest[used..], written + more, ended + fields);
+            let (result, used, more, fields) = parser.read_record(rest, &mut output[n_bytes..], &mut ends[n_fields..]);
+            (rest, n_bytes, n_fields) = (&rest[used..], n_bytes + more, n_fields + fields);
             match result {
                 ReadRecordResult::OutputFull => output.resize(2 * output.len(), 0),
                 ReadRecordResult::OutputEndsFull => ends.resize(2 * ends.len(), 0),
@@ -67,9 +68,9 @@ pub(super) fn for_each_record(
                 }
                 ReadRecordResult::Record => {
                     let line = first_line.take().unwrap_or(line);
-                    let fields = split_fields(&output[..written], &ends[..ended]);
-                    take(line, &fields.ok_or_else(|| malformed(line, "it is not text in UTF-8"))?)?;
-                    (written, ended) = (0, 0);
+                    let fields = split_fields(&output[..n_bytes], &ends[..n_fields]);
+                    on_record(line, &fields.ok_or_else(|| malformed(line, "it is not text in UTF-8"))?)?;
+                    (n_bytes, n_fields) = (0, 0);
                 }
             }
         }

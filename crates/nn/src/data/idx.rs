@@ -6,9 +6,9 @@ use std::path::Path;
 use wengert_tensor::{Element, Shape, Tensor};
 
 use crate::Result;
-use crate::bytes::word;
-use crate::data::numbers::{Decode, Header, Number, Refusal, read_numbers, take};
-use crate::data::source::{open, refused};
+use crate::bytes::first_bytes;
+use crate::data::numbers::{Decode, Header, Number, ReadError, read_numbers, read_up_to};
+use crate::data::source::{file_error, open};
 
 /// Reads an IDX file, which may be gzipped, as a tensor with elements of type `E`. The images of MNIST become a tensor `[60000, 28, 28]` of
 /// values from 0 to 255, and its labels `[60000]`.
@@ -36,28 +36,28 @@ pub fn read_idx<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
     let path = path.as_ref();
     let mut reader = open(path)?;
     let read = read_header(&mut reader).and_then(|header| read_numbers(&mut reader, header));
-    read.map_err(|refusal| refused(path, refusal))
+    read.map_err(|error| file_error(path, error))
 }
 
 /// Reads the header of an IDX file, or returns an error if the file cannot be read or has another format.
-fn read_header(reader: &mut impl Read) -> std::result::Result<Header, Refusal> {
-    let start = take(reader, 4)?;
+fn read_header(reader: &mut impl Read) -> std::result::Result<Header, ReadError> {
+    let start = read_up_to(reader, 4)?;
     let [0, 0, kind, rank] = start[..] else {
         let problem = "expected the start of an IDX file: two bytes of 0, the element type and the rank";
-        return Err(Refusal::Malformed(0, problem.to_owned()));
+        return Err(ReadError::Malformed(0, problem.to_owned()));
     };
-    let Some((width, decode)) = decoder(kind) else {
+    let Some((element_bytes, decode)) = decoder(kind) else {
         let problem = format!("expected the number of an element type (8, 9, 11, 12, 13, 14), found {kind}");
-        return Err(Refusal::Malformed(2, problem));
+        return Err(ReadError::Malformed(2, problem));
     };
-    let sizes = take(reader, 4 * u64::from(rank))?;
+    let sizes = read_up_to(reader, 4 * u64::from(rank))?;
     if sizes.len() < 4 * usize::from(rank) {
         let problem = format!("expected {rank} sizes of 4 bytes, but the file ends");
-        return Err(Refusal::Malformed(4 + sizes.len() as u64, problem));
+        return Err(ReadError::Malformed(4 + sizes.len() as u64, problem));
     }
-    let length = 4 + sizes.len() as u64;
+    let header_bytes = 4 + sizes.len() as u64;
     let sizes: Vec<usize> = sizes.as_chunks().0.iter().map(|&size| u32::from_be_bytes(size) as usize).collect();
-    Ok(Header { length, shape: Shape::from(&sizes[..]), width, decode })
+    Ok(Header { header_bytes, shape: Shape::from(&sizes[..]), element_bytes, decode })
 }
 
 /// Returns the width in bytes and the decoder of the element type with the code `kind`, or `None` if there is no such
@@ -66,10 +66,10 @@ fn decoder(kind: u8) -> Option<(usize, Decode)> {
     Some(match kind {
         0x08 => (1, |bytes| Number::Integer(bytes[0].into())),
         0x09 => (1, |bytes| Number::Integer((bytes[0] as i8).into())),
-        0x0b => (2, |bytes| Number::Integer(i16::from_be_bytes(word(bytes)).into())),
-        0x0c => (4, |bytes| Number::Integer(i32::from_be_bytes(word(bytes)).into())),
-        0x0d => (4, |bytes| Number::Float(f32::from_be_bytes(word(bytes)).into())),
-        0x0e => (8, |bytes| Number::Float(f64::from_be_bytes(word(bytes)))),
+        0x0b => (2, |bytes| Number::Integer(i16::from_be_bytes(first_bytes(bytes)).into())),
+        0x0c => (4, |bytes| Number::Integer(i32::from_be_bytes(first_bytes(bytes)).into())),
+        0x0d => (4, |bytes| Number::Float(f32::from_be_bytes(first_bytes(bytes)).into())),
+        0x0e => (8, |bytes| Number::Float(f64::from_be_bytes(first_bytes(bytes)))),
         _ => return None,
     })
 }
@@ -77,7 +77,7 @@ fn decoder(kind: u8) -> Option<(usize, Decode)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::source::tests::{gzipped, refusal};
+    use crate::data::source::tests::{gzipped, read_error_text};
 
     fn idx(kind: u8, sizes: &[u32], numbers: &[u8]) -> Vec<u8> {
         let sizes: Vec<u8> = sizes.iter().flat_map(|size| size.to_be_bytes()).collect();
@@ -134,12 +134,12 @@ mod tests {
             (idx(0x0b, &[2], &[0, 1, 1, 44]), "'f', byte 10: 300 is not a number of the type u8".to_owned()),
             (idx(0x0d, &[1], &0.5f32.to_be_bytes()), "'f', byte 8: 0.5 is not a number of the type u8".to_owned()),
         ] {
-            assert_eq!(refusal(&contents, |path| read_idx::<u8>(path)), expected);
-            let zipped = refusal(&gzipped(&contents), |path| read_idx::<u8>(path));
+            assert_eq!(read_error_text(&contents, |path| read_idx::<u8>(path)), expected);
+            let zipped = read_error_text(&gzipped(&contents), |path| read_idx::<u8>(path));
             assert_eq!(zipped, expected);
         }
         let cut = gzipped(&idx(8, &[4], &[1, 2, 3, 4]));
-        assert!(refusal(&cut[..cut.len() - 9], |path| read_idx::<u8>(path)).starts_with("cannot read 'f': "));
+        assert!(read_error_text(&cut[..cut.len() - 9], |path| read_idx::<u8>(path)).starts_with("cannot read 'f': "));
         assert!(read_idx::<u8>("/dev/zero").unwrap_err().to_string().ends_with("it is not a regular file"));
     }
 }

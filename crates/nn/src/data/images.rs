@@ -19,10 +19,10 @@ use crate::{Error, Result};
 
 /// The largest number of pixels by default: 2²⁶, for example 8192 x 8192. Most photos have fewer pixels. A file of a few kilobytes may
 /// claim more; 2²⁶ pixels need up to 1.5 GiB while they are read.
-const MOST_PIXELS: u64 = 1 << 26;
+const DEFAULT_MAX_PIXELS: u64 = 1 << 26;
 
 /// The largest number of bytes of a decoded pixel: four channels of 32 bits.
-const WIDEST_PIXEL: u64 = 16;
+const MAX_BYTES_PER_PIXEL: u64 = 16;
 
 /// A data set of images (`.png`, `.jpg`, `.jpeg`) in subfolders, whose names are the classes: `cats/tom.png`,
 /// `dogs/rex.jpg`. torchvision: `ImageFolder`.
@@ -57,15 +57,15 @@ impl ImageFolder {
     ///
     /// If a folder cannot be read, `folder` has no subfolders, or a subfolder has no images: [`Error::Read`].
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
-        ImageFolder::list(folder.as_ref())
+        ImageFolder::from_folder(folder.as_ref())
     }
 
-    fn list(folder: &Path) -> Result<Self> {
+    fn from_folder(folder: &Path) -> Result<Self> {
         let (mut files, mut classes) = (Vec::new(), Vec::new());
-        for class in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
-            let images: Vec<PathBuf> = entries(&class)?.into_iter().filter(|path| is_image(path)).collect();
+        for class in list_entries(folder)?.into_iter().filter(|path| path.is_dir()) {
+            let images: Vec<PathBuf> = list_entries(&class)?.into_iter().filter(|path| is_image(path)).collect();
             if images.is_empty() {
-                return Err(unreadable(&class, std::io::Error::other(without_images(&class))));
+                return Err(unreadable(&class, std::io::Error::other(no_images_message(&class))));
             }
             files.extend(images.into_iter().map(|image| (image, classes.len() as i64)));
             classes.push(class.file_name().unwrap_or_default().to_string_lossy().into_owned());
@@ -148,8 +148,8 @@ impl ImageFolder {
 
 /// Returns the message for a class folder without images. If the class folder has subfolders, the message suggests opening the class folder
 /// as the data set.
-fn without_images(class: &Path) -> String {
-    let has_folders = entries(class).is_ok_and(|paths| paths.iter().any(|path| path.is_dir()));
+fn no_images_message(class: &Path) -> String {
+    let has_folders = list_entries(class).is_ok_and(|paths| paths.iter().any(|path| path.is_dir()));
     let hint = if has_folders { ", but subfolders: if they are the classes, open this folder" } else { "" };
     format!("it has no images (.png, .jpg, .jpeg){hint}")
 }
@@ -172,9 +172,9 @@ impl Dataset for ImageFolder {
     ///   the first image of the batch: [`Error::Malformed`].
     /// - There is not enough memory.
     fn batch(&self, indices: &[usize]) -> Result<Self::Batch> {
-        let chosen = self.subset(indices)?;
+        let selection = self.subset(indices)?;
         let mut images: Vec<Tensor<f32>> = Vec::with_capacity(indices.len());
-        for (path, _) in &chosen.files {
+        for (path, _) in &selection.files {
             let image = self.reader.read(path)?;
             if let Some(first) = images.first().filter(|first| first.shape() != image.shape()) {
                 let (first, found) = (first.shape(), image.shape());
@@ -184,13 +184,13 @@ impl Dataset for ImageFolder {
             }
             images.push(image);
         }
-        let stacked = if images.is_empty() {
+        let images = if images.is_empty() {
             let ([height, width], channels) = (self.reader.size.unwrap_or_default(), self.reader.channels());
             Tensor::try_full([0, channels, height, width], 0.0)?
         } else {
             try_stack(&images, 0)?
         };
-        Ok((stacked, chosen.targets()))
+        Ok((images, selection.targets()))
     }
 
     fn subset(&self, indices: &[usize]) -> Result<Self> {
@@ -224,7 +224,7 @@ pub struct ImageReader {
 /// The same as [`ImageReader::new`].
 impl Default for ImageReader {
     fn default() -> Self {
-        ImageReader { grayscale: false, size: None, max_pixels: MOST_PIXELS }
+        ImageReader { grayscale: false, size: None, max_pixels: DEFAULT_MAX_PIXELS }
     }
 }
 
@@ -301,22 +301,22 @@ impl ImageReader {
     }
 }
 
-/// Decodes the image in a file. Returns an error if the file cannot be read, is not an image, or has more than `most`
+/// Decodes the image in a file. Returns an error if the file cannot be read, is not an image, or has more than `max_pixels`
 /// pixels.
-fn decode(path: &Path, most: u64) -> Result<DynamicImage> {
+fn decode(path: &Path, max_pixels: u64) -> Result<DynamicImage> {
     let malformed = |problem| Error::Malformed { path: path.to_owned(), place: Place::Byte(0), problem };
     let expected = |error: ImageError| malformed(format!("expected an image: {error}"));
     let file = BufReader::new(open_regular(path)?.0);
     let mut reader = image::ImageReader::new(file).with_guessed_format().map_err(|source| unreadable(path, source))?;
     let mut limits = Limits::no_limits();
-    limits.max_alloc = Some(most.saturating_mul(WIDEST_PIXEL));
+    limits.max_alloc = Some(max_pixels.saturating_mul(MAX_BYTES_PER_PIXEL));
     reader.limits(limits);
     // At this point the decoder has decoded only the header of the image.
     let decoder = reader.into_decoder().map_err(expected)?;
     let (width, height) = decoder.dimensions();
-    if u64::from(width) * u64::from(height) > most {
+    if u64::from(width) * u64::from(height) > max_pixels {
         return Err(malformed(format!(
-            "the image has {width} x {height} pixels, but at most {most} pixels are read; `max_pixels` allows more"
+            "the image has {width} x {height} pixels, but at most {max_pixels} pixels are read; `max_pixels` allows more"
         )));
     }
     DynamicImage::from_decoder(decoder).map_err(expected)
@@ -324,7 +324,7 @@ fn decode(path: &Path, most: u64) -> Result<DynamicImage> {
 
 /// Returns the paths in a folder, in the order of their names, without names that begin with a dot. A folder that
 /// cannot be read is an error.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+fn list_entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let read = || -> std::io::Result<Vec<PathBuf>> {
         let mut paths: Vec<PathBuf> =
             fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
@@ -449,20 +449,20 @@ mod tests {
         let folder = folder();
         let path = folder.path().join("cats/a.png");
         let whole = fs::read(&path).unwrap();
-        let refusal = |contents: &[u8]| {
+        let read_error_text = |contents: &[u8]| {
             fs::write(&path, contents).unwrap();
             let error = ImageFolder::open(&folder).unwrap().batch(&[0, 1]).unwrap_err().to_string();
             error.replace(path.to_str().unwrap(), "a.png")
         };
         for contents in [&b""[..], b"not an image", &whole[..20], &whole[..whole.len() / 2]] {
-            let text = refusal(contents);
+            let text = read_error_text(contents);
             assert!(text.starts_with("'a.png', byte 0: expected an image: ") && !text.contains('\n'), "{text}");
         }
         // A small file may claim many pixels.
         let mut wide = Vec::new();
         let pixels = image::GrayImage::new(8192, 8193);
         pixels.write_to(&mut std::io::Cursor::new(&mut wide), image::ImageFormat::Png).unwrap();
-        let text = refusal(&wide);
+        let text = read_error_text(&wide);
         assert_eq!(
             text,
             "'a.png', byte 0: the image has 8192 x 8193 pixels, but at most 67108864 pixels are read; `max_pixels` allows more"
@@ -470,7 +470,7 @@ mod tests {
         // The header of this file claims 2³⁰ x 2³⁰ pixels.
         let mut hostile = whole.clone();
         hostile[16..24].copy_from_slice(&[0x40, 0, 0, 0, 0x40, 0, 0, 0]);
-        assert!(refusal(&hostile).starts_with("'a.png', byte 0: expected an image: "));
+        assert!(read_error_text(&hostile).starts_with("'a.png', byte 0: expected an image: "));
         RgbImage::new(4, 4).save(&path).unwrap();
         let text = ImageFolder::open(&folder).unwrap().batch(&[1, 0]).unwrap_err().to_string();
         assert!(

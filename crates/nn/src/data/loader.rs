@@ -39,13 +39,13 @@ type Fetch<B> = dyn Fn(&[usize], &mut Generator) -> Result<B> + Send + Sync;
 pub struct DataLoader<B = (Tensor<f32>, Tensor<i64>)> {
     fetch: Arc<Fetch<B>>,
     /// The number of samples in the data set.
-    all: usize,
+    dataset_len: usize,
     /// The number of samples in an epoch.
     samples: usize,
     batch_size: usize,
     shuffle: bool,
     /// For each sample, the sum of the weights up to and including its own weight. `None` if samples are not drawn by weights.
-    weights: Option<Arc<[f64]>>,
+    cumulative_weights: Option<Arc<[f64]>>,
     drop_last: bool,
     seed: u64,
     prefetch: usize,
@@ -63,16 +63,27 @@ impl<B: Send + 'static> DataLoader<B> {
         assert!(batch_size > 0, "batch_size should be a positive integer value, but got batch_size={batch_size}");
         let samples = dataset.len();
         let fetch = Arc::new(move |indices: &[usize], _: &mut Generator| dataset.batch(indices));
-        let (shuffle, weights, drop_last, seed, prefetch, workers) = (false, None, false, 0, 0, 1);
-        DataLoader { fetch, all: samples, samples, batch_size, shuffle, weights, drop_last, seed, prefetch, workers }
+        let (shuffle, cumulative_weights, drop_last, seed, prefetch, workers) = (false, None, false, 0, 0, 1);
+        DataLoader {
+            fetch,
+            dataset_len: samples,
+            samples,
+            batch_size,
+            shuffle,
+            cumulative_weights,
+            drop_last,
+            seed,
+            prefetch,
+            workers,
+        }
     }
 
     /// Shuffles the samples. The order is different in each epoch. Undoes [`weighted`](Self::weighted) and its number of samples: an epoch
     /// then has each sample of the data set once.
     #[must_use]
     pub fn shuffle(self) -> Self {
-        let samples = if self.weights.is_some() { self.all } else { self.samples };
-        DataLoader { shuffle: true, weights: None, samples, ..self }
+        let samples = if self.cumulative_weights.is_some() { self.dataset_len } else { self.samples };
+        DataLoader { shuffle: true, cumulative_weights: None, samples, ..self }
     }
 
     /// Sets the seed of all random choices; 0 by default. PyTorch: `generator`.
@@ -104,7 +115,7 @@ impl<B: Send + 'static> DataLoader<B> {
     /// ```
     #[must_use]
     pub fn limit(self, samples: usize) -> Self {
-        let most = if self.weights.is_some() { self.samples } else { self.all };
+        let most = if self.cumulative_weights.is_some() { self.samples } else { self.dataset_len };
         DataLoader { samples: samples.min(most), ..self }
     }
 
@@ -136,7 +147,7 @@ impl<B: Send + 'static> DataLoader<B> {
         DataLoader { workers: threads, prefetch: self.prefetch.max(threads), ..self }
     }
 
-    /// Applies `change` to each batch, for example for augmentation, scaling or a conversion. `change` gets a generator that depends only
+    /// Applies `transform` to each batch, for example for augmentation, scaling or a conversion. `transform` gets a generator that depends only
     /// on the seed, the epoch and the batch. PyTorch: `transform`, which changes one sample.
     ///
     /// ```
@@ -154,12 +165,35 @@ impl<B: Send + 'static> DataLoader<B> {
     #[must_use]
     pub fn map<C: Send + 'static>(
         self,
-        change: impl Fn(B, &mut Generator) -> Result<C> + Send + Sync + 'static,
+        transform: impl Fn(B, &mut Generator) -> Result<C> + Send + Sync + 'static,
     ) -> DataLoader<C> {
-        let DataLoader { fetch, all, samples, batch_size, shuffle, weights, drop_last, seed, prefetch, workers } = self;
-        let fetch =
-            Arc::new(move |indices: &[usize], generator: &mut Generator| change(fetch(indices, generator)?, generator));
-        DataLoader { fetch, all, samples, batch_size, shuffle, weights, drop_last, seed, prefetch, workers }
+        let DataLoader {
+            fetch,
+            dataset_len,
+            samples,
+            batch_size,
+            shuffle,
+            cumulative_weights,
+            drop_last,
+            seed,
+            prefetch,
+            workers,
+        } = self;
+        let fetch = Arc::new(move |indices: &[usize], generator: &mut Generator| {
+            transform(fetch(indices, generator)?, generator)
+        });
+        DataLoader {
+            fetch,
+            dataset_len,
+            samples,
+            batch_size,
+            shuffle,
+            cumulative_weights,
+            drop_last,
+            seed,
+            prefetch,
+            workers,
+        }
     }
 
     /// Returns the batches of the epoch with index `epoch`.
@@ -167,20 +201,27 @@ impl<B: Send + 'static> DataLoader<B> {
         // Each epoch has its own generator. Its first word is the seed of the order of the samples, and the next words are the seeds of the
         // batches.
         let mut epoch_generator = Generator::from_state(self.seed, epoch).fork();
-        let mut order = match &self.weights {
-            Some(sums) => drawn(sums, self.samples, &mut epoch_generator.fork()),
-            None if self.shuffle => epoch_generator.fork().permutation(self.all),
+        let mut order = match &self.cumulative_weights {
+            Some(sums) => draw_weighted(sums, self.samples, &mut epoch_generator.fork()),
+            None if self.shuffle => epoch_generator.fork().permutation(self.dataset_len),
             None => (0..self.samples).collect(),
         };
         order.truncate(self.samples);
         let (fetch, size) = (Arc::clone(&self.fetch), self.batch_size);
-        let make = Arc::new(move |number: usize| {
+        let make_batch = Arc::new(move |number: usize| {
             let end = order.len().min((number + 1) * size);
             let mut generator = Generator::from_state(epoch_generator.seed(), 1 + number as u64).fork();
             fetch(&order[number * size..end], &mut generator)
         });
-        let ahead = VecDeque::new();
-        Batches { make, next: 0, count: self.len(), prefetch: self.prefetch, workers: self.workers, ahead }
+        let prefetchers = VecDeque::new();
+        Batches {
+            make_batch,
+            next: 0,
+            n_batches: self.len(),
+            prefetch: self.prefetch,
+            workers: self.workers,
+            prefetchers,
+        }
     }
 
     /// Returns the number of batches in an epoch.
@@ -229,14 +270,14 @@ impl<B: Send + 'static> DataLoader<B> {
     /// - The number of weights is not the number of samples.
     /// - A weight is negative, infinite or NaN, or the sum of the weights is 0 or infinite.
     pub fn try_weighted(self, weights: impl Into<Vec<f64>>, samples: usize) -> Result<Self> {
-        let (mut sums, all) = (weights.into(), self.all);
-        let refused = |problem: String| Err(Error::Dataset(format!("weighted: {problem}")));
-        if sums.len() != all {
-            return refused(format!("expected a weight for each of the {all} samples, but got {}", sums.len()));
+        let (mut sums, dataset_len) = (weights.into(), self.dataset_len);
+        let error = |problem: String| Err(Error::Dataset(format!("weighted: {problem}")));
+        if sums.len() != dataset_len {
+            return error(format!("expected a weight for each of the {dataset_len} samples, but got {}", sums.len()));
         }
         if let Some((sample, weight)) = sums.iter().enumerate().find(|(_, weight)| !(0.0..=f64::MAX).contains(*weight))
         {
-            return refused(format!(
+            return error(format!(
                 "expected weights that are finite and not negative, but got {weight} for sample {sample}"
             ));
         }
@@ -246,21 +287,21 @@ impl<B: Send + 'static> DataLoader<B> {
             *weight = sum;
         }
         if !(sum > 0.0 && sum.is_finite()) {
-            return refused(format!("expected a positive and finite sum of the weights, but got {sum}"));
+            return error(format!("expected a positive and finite sum of the weights, but got {sum}"));
         }
-        Ok(DataLoader { weights: Some(sums.into()), samples, shuffle: false, ..self })
+        Ok(DataLoader { cumulative_weights: Some(sums.into()), samples, shuffle: false, ..self })
     }
 }
 
 /// Draws `count` positions, each with a probability in proportion to its weight. `sums` has, for each position, the sum of the weights up
 /// to and including it.
-fn drawn(sums: &[f64], count: usize, generator: &mut Generator) -> Vec<usize> {
+fn draw_weighted(sums: &[f64], count: usize, generator: &mut Generator) -> Vec<usize> {
     let total = sums.last().copied().unwrap_or_default();
     let mut draw = || {
-        let at = generator.uniform() * total;
-        // The first position whose sum is above `at` has a positive weight. Rounding may make `at` equal to the total: then the last
+        let threshold = generator.uniform() * total;
+        // The first position whose sum is above `threshold` has a positive weight. Rounding may make `threshold` equal to the total: then the last
         // position with a positive weight is the first whose sum is the total.
-        let position = sums.partition_point(|&sum| sum <= at);
+        let position = sums.partition_point(|&sum| sum <= threshold);
         if position < sums.len() { position } else { sums.partition_point(|&sum| sum < total) }
     };
     (0..count).map(|_| draw()).collect()
@@ -269,17 +310,27 @@ fn drawn(sums: &[f64], count: usize, generator: &mut Generator) -> Vec<usize> {
 /// Copies the settings. The copy shares the data set.
 impl<B> Clone for DataLoader<B> {
     fn clone(&self) -> Self {
-        DataLoader { fetch: Arc::clone(&self.fetch), weights: self.weights.clone(), ..*self }
+        DataLoader { fetch: Arc::clone(&self.fetch), cumulative_weights: self.cumulative_weights.clone(), ..*self }
     }
 }
 
 impl<B> fmt::Debug for DataLoader<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DataLoader { fetch: _, all: _, samples, batch_size, shuffle, weights, drop_last, seed, prefetch, workers } =
-            self;
+        let DataLoader {
+            fetch: _,
+            dataset_len: _,
+            samples,
+            batch_size,
+            shuffle,
+            cumulative_weights,
+            drop_last,
+            seed,
+            prefetch,
+            workers,
+        } = self;
         let mut text = f.debug_struct("DataLoader");
         text.field("samples", samples).field("batch_size", batch_size).field("shuffle", shuffle);
-        text.field("weighted", &weights.is_some());
+        text.field("weighted", &cumulative_weights.is_some());
         text.field("drop_last", drop_last).field("seed", seed);
         text.field("prefetch", prefetch).field("workers", workers).finish()
     }
@@ -359,16 +410,16 @@ mod tests {
         assert!(counts.iter().zip(expected).all(|(&count, expected)| count.abs_diff(expected) < 220), "{counts:?}");
         assert_ne!(all, classes(loader.epoch(1)).concat());
         assert_eq!(all, classes(loader.clone().prefetch(2).epoch(0)).concat());
-        assert_eq!(drawn(&[0.0, 1.0, 1.0], 5, &mut Generator::new(0)), [1; 5]);
+        assert_eq!(draw_weighted(&[0.0, 1.0, 1.0], 5, &mut Generator::new(0)), [1; 5]);
     }
 
     #[test]
     fn shuffling_and_limits_after_weights_keep_the_epoch_consistent() {
-        for drawn in [3, 1000] {
-            let loader = DataLoader::new(numbered(10), 4).weighted([1.0; 10], drawn).shuffle();
+        for count in [3, 1000] {
+            let loader = DataLoader::new(numbered(10), 4).weighted([1.0; 10], count).shuffle();
             let mut all = classes(loader.epoch(0)).concat();
             all.sort_unstable();
-            assert_eq!((loader.samples(), all), (10, Vec::from_iter(0..10)), "{drawn}");
+            assert_eq!((loader.samples(), all), (10, Vec::from_iter(0..10)), "{count}");
         }
         let limited = DataLoader::new(numbered(10), 4).weighted([1.0; 10], 1000).limit(500);
         assert_eq!((limited.samples(), classes(limited.epoch(0)).concat().len()), (500, 500));

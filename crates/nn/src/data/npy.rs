@@ -8,12 +8,12 @@ use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Element, Shape, Tensor};
 
 use crate::Result;
-use crate::bytes::{f16_to_f64, word};
-use crate::data::numbers::{Decode, Header, Number, Refusal, read_numbers, take};
-use crate::data::source::{open, refused};
+use crate::bytes::{f16_to_f64, first_bytes};
+use crate::data::numbers::{Decode, Header, Number, ReadError, read_numbers, read_up_to};
+use crate::data::source::{file_error, open};
 
 /// The largest accepted length of a header, in bytes. NumPy writes headers of about 100 bytes.
-const LONGEST_HEADER: u32 = 1 << 16;
+const MAX_HEADER_BYTES: u32 = 1 << 16;
 
 /// Reads an array from a file of `numpy.save`, as a tensor with elements of type `E`. NumPy: `numpy.load`.
 ///
@@ -38,7 +38,7 @@ const LONGEST_HEADER: u32 = 1 << 16;
 ///   [`Error::Malformed`](crate::Error::Malformed), with the byte. Floating-point types round.
 pub fn read_npy<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
     let path = path.as_ref();
-    read(&mut open(path)?).map_err(|refusal| refused(path, refusal))
+    read(&mut open(path)?).map_err(|error| file_error(path, error))
 }
 
 /// Reads the array `name` from an archive of `numpy.savez` or `numpy.savez_compressed`. NumPy:
@@ -52,7 +52,7 @@ pub fn read_npy<E: Element>(path: impl AsRef<Path>) -> Result<Tensor<E>> {
 #[cfg(feature = "npz")]
 pub fn read_npz<E: Element>(path: impl AsRef<Path>, name: &str) -> Result<Tensor<E>> {
     use crate::Error;
-    use crate::data::source::{Limited, unreadable};
+    use crate::data::source::{SizeLimitedReader, unreadable};
     use crate::error::Place;
     use crate::file::open_regular;
 
@@ -69,63 +69,73 @@ pub fn read_npz<E: Element>(path: impl AsRef<Path>, name: &str) -> Result<Tensor
         return Err(malformed(place(), format!("there is no such array; the archive has {}", names.join(", "))));
     };
     let entry = archive.by_index(index).map_err(|error| malformed(place(), error.to_string()))?;
-    read(&mut Limited::new(entry, size, "`unzip`")).map_err(|refusal| match refusal {
-        Refusal::Unreadable(source) => unreadable(path, source),
-        Refusal::Malformed(byte, problem) => malformed(place(), format!("byte {byte}: {problem}")),
+    read(&mut SizeLimitedReader::new(entry, size, "`unzip`")).map_err(|error| match error {
+        ReadError::Unreadable(source) => unreadable(path, source),
+        ReadError::Malformed(byte, problem) => malformed(place(), format!("byte {byte}: {problem}")),
     })
 }
 
 /// Reads the header and the elements of a `.npy` file, or returns an error if the file cannot be read, or `E` cannot
 /// represent its contents.
-fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Refusal> {
-    let (mut header, transposed) = read_header(reader)?;
-    if !transposed {
+fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, ReadError> {
+    let (mut header, is_fortran_order) = read_header(reader)?;
+    if !is_fortran_order {
         return read_numbers(reader, header);
     }
     header.shape = header.shape.iter().rev().copied().collect();
     let tensor: Tensor<E> = read_numbers(reader, header)?;
     let dims: Vec<isize> = (0..tensor.rank() as isize).rev().collect();
-    tensor.try_permute(dims).map_err(|error| Refusal::Malformed(0, error.to_string()))
+    tensor.try_permute(dims).map_err(|error| ReadError::Malformed(0, error.to_string()))
 }
 
 /// Reads the header of a `.npy` file. Returns the header, and true if the elements are in Fortran's order (column by column). Returns an
 /// error if the header is not valid, or the elements are not numbers.
-fn read_header(reader: &mut impl Read) -> std::result::Result<(Header, bool), Refusal> {
-    let refuse = |byte, problem: &str| Err(Refusal::Malformed(byte, problem.to_owned()));
-    let start = take(reader, 8)?;
+fn read_header(reader: &mut impl Read) -> std::result::Result<(Header, bool), ReadError> {
+    let malformed = |byte, problem: &str| Err(ReadError::Malformed(byte, problem.to_owned()));
+    let start = read_up_to(reader, 8)?;
     if start.len() < 8 || !start.starts_with(b"\x93NUMPY") {
-        return refuse(0, "expected the start of a file of NumPy: \\x93NUMPY and a version");
+        return malformed(0, "expected the start of a file of NumPy: \\x93NUMPY and a version");
     }
-    let wide = if start[6] == 1 { 2 } else { 4 };
-    let size = take(reader, wide)?;
-    if size.len() < wide as usize {
-        return refuse(8, "expected the length of the header, but the file ends");
+    let length_bytes = if start[6] == 1 { 2 } else { 4 };
+    let size = read_up_to(reader, length_bytes)?;
+    if size.len() < length_bytes as usize {
+        return malformed(8, "expected the length of the header, but the file ends");
     }
-    let size = if wide == 2 { u16::from_le_bytes(word(&size)).into() } else { u32::from_le_bytes(word(&size)) };
-    if size > LONGEST_HEADER {
-        return Err(Refusal::Malformed(
+    let size = if length_bytes == 2 {
+        u16::from_le_bytes(first_bytes(&size)).into()
+    } else {
+        u32::from_le_bytes(first_bytes(&size))
+    };
+    if size > MAX_HEADER_BYTES {
+        return Err(ReadError::Malformed(
             8,
-            format!("a header of {size} bytes, but at most {LONGEST_HEADER} are allowed"),
+            format!("a header of {size} bytes, but at most {MAX_HEADER_BYTES} are allowed"),
         ));
     }
-    let at = 8 + wide;
-    let text = take(reader, size.into())?;
+    let header_start = 8 + length_bytes;
+    let text = read_up_to(reader, size.into())?;
     if text.len() < size as usize {
-        return Err(Refusal::Malformed(at, format!("expected a header of {size} bytes, but the file ends")));
+        return Err(ReadError::Malformed(
+            header_start,
+            format!("expected a header of {size} bytes, but the file ends"),
+        ));
     }
     let text = String::from_utf8_lossy(&text);
-    let Some((descr, transposed, sizes)) = parse_header(&text) else {
-        return refuse(at, "expected a header {'descr': …, 'fortran_order': …, 'shape': …}");
+    let Some((descr, is_fortran_order, sizes)) = parse_header(&text) else {
+        return malformed(header_start, "expected a header {'descr': …, 'fortran_order': …, 'shape': …}");
     };
-    let Some((width, decode)) = decoder(descr) else {
+    let Some((element_bytes, decode)) = decoder(descr) else {
         let problem =
             format!("numbers of the type '{descr}', but only bool, integers and floats of up to 8 bytes are supported");
-        return Err(Refusal::Malformed(at, problem));
+        return Err(ReadError::Malformed(header_start, problem));
     };
     let Some(shape) = sizes.iter().map(|size| size.parse().ok()).collect::<Option<Shape>>() else {
-        return Err(Refusal::Malformed(at, format!("expected sizes in the shape, found ({})", sizes.join(", "))));
+        return Err(ReadError::Malformed(
+            header_start,
+            format!("expected sizes in the shape, found ({})", sizes.join(", ")),
+        ));
     };
-    Ok((Header { length: at + u64::from(size), shape, width, decode }, transposed))
+    Ok((Header { header_bytes: header_start + u64::from(size), shape, element_bytes, decode }, is_fortran_order))
 }
 
 /// Parses a header, a Python dictionary of one line. Returns the element type, true for Fortran's order, and the sizes,
@@ -137,12 +147,12 @@ fn parse_header(text: &str) -> Option<(&str, bool, Vec<&str>)> {
     };
     let descr = after("descr")?.strip_prefix('\'')?.split_once('\'')?.0;
     let order = after("fortran_order")?;
-    let transposed = order.starts_with("True");
-    if !transposed && !order.starts_with("False") {
+    let is_fortran_order = order.starts_with("True");
+    if !is_fortran_order && !order.starts_with("False") {
         return None;
     }
     let sizes = after("shape")?.strip_prefix('(')?.split_once(')')?.0;
-    Some((descr, transposed, sizes.split(',').map(str::trim).filter(|size| !size.is_empty()).collect()))
+    Some((descr, is_fortran_order, sizes.split(',').map(str::trim).filter(|size| !size.is_empty()).collect()))
 }
 
 /// Returns the width in bytes and the decoder of an element type such as `<f4`, or `None` for a type that cannot be
@@ -159,24 +169,24 @@ fn decoder(descr: &str) -> Option<(usize, Decode)> {
     Some(match (order, kind) {
         (_, "b1" | "u1") => (1, |bytes| Number::Integer(bytes[0].into())),
         (_, "i1") => (1, |bytes| Number::Integer((bytes[0] as i8).into())),
-        (">", "i2") => (2, |bytes| Number::Integer(i16::from_be_bytes(word(bytes)).into())),
-        (">", "i4") => (4, |bytes| Number::Integer(i32::from_be_bytes(word(bytes)).into())),
-        (">", "i8") => (8, |bytes| Number::Integer(i64::from_be_bytes(word(bytes)))),
-        (">", "u2") => (2, |bytes| Number::Integer(u16::from_be_bytes(word(bytes)).into())),
-        (">", "u4") => (4, |bytes| Number::Integer(u32::from_be_bytes(word(bytes)).into())),
-        (">", "u8") => (8, |bytes| unsigned(u64::from_be_bytes(word(bytes)))),
-        (">", "f2") => (2, |bytes| Number::Float(f16_to_f64(u16::from_be_bytes(word(bytes))))),
-        (">", "f4") => (4, |bytes| Number::Float(f32::from_be_bytes(word(bytes)).into())),
-        (">", "f8") => (8, |bytes| Number::Float(f64::from_be_bytes(word(bytes)))),
-        (_, "i2") => (2, |bytes| Number::Integer(i16::from_le_bytes(word(bytes)).into())),
-        (_, "i4") => (4, |bytes| Number::Integer(i32::from_le_bytes(word(bytes)).into())),
-        (_, "i8") => (8, |bytes| Number::Integer(i64::from_le_bytes(word(bytes)))),
-        (_, "u2") => (2, |bytes| Number::Integer(u16::from_le_bytes(word(bytes)).into())),
-        (_, "u4") => (4, |bytes| Number::Integer(u32::from_le_bytes(word(bytes)).into())),
-        (_, "u8") => (8, |bytes| unsigned(u64::from_le_bytes(word(bytes)))),
-        (_, "f2") => (2, |bytes| Number::Float(f16_to_f64(u16::from_le_bytes(word(bytes))))),
-        (_, "f4") => (4, |bytes| Number::Float(f32::from_le_bytes(word(bytes)).into())),
-        (_, "f8") => (8, |bytes| Number::Float(f64::from_le_bytes(word(bytes)))),
+        (">", "i2") => (2, |bytes| Number::Integer(i16::from_be_bytes(first_bytes(bytes)).into())),
+        (">", "i4") => (4, |bytes| Number::Integer(i32::from_be_bytes(first_bytes(bytes)).into())),
+        (">", "i8") => (8, |bytes| Number::Integer(i64::from_be_bytes(first_bytes(bytes)))),
+        (">", "u2") => (2, |bytes| Number::Integer(u16::from_be_bytes(first_bytes(bytes)).into())),
+        (">", "u4") => (4, |bytes| Number::Integer(u32::from_be_bytes(first_bytes(bytes)).into())),
+        (">", "u8") => (8, |bytes| unsigned(u64::from_be_bytes(first_bytes(bytes)))),
+        (">", "f2") => (2, |bytes| Number::Float(f16_to_f64(u16::from_be_bytes(first_bytes(bytes))))),
+        (">", "f4") => (4, |bytes| Number::Float(f32::from_be_bytes(first_bytes(bytes)).into())),
+        (">", "f8") => (8, |bytes| Number::Float(f64::from_be_bytes(first_bytes(bytes)))),
+        (_, "i2") => (2, |bytes| Number::Integer(i16::from_le_bytes(first_bytes(bytes)).into())),
+        (_, "i4") => (4, |bytes| Number::Integer(i32::from_le_bytes(first_bytes(bytes)).into())),
+        (_, "i8") => (8, |bytes| Number::Integer(i64::from_le_bytes(first_bytes(bytes)))),
+        (_, "u2") => (2, |bytes| Number::Integer(u16::from_le_bytes(first_bytes(bytes)).into())),
+        (_, "u4") => (4, |bytes| Number::Integer(u32::from_le_bytes(first_bytes(bytes)).into())),
+        (_, "u8") => (8, |bytes| unsigned(u64::from_le_bytes(first_bytes(bytes)))),
+        (_, "f2") => (2, |bytes| Number::Float(f16_to_f64(u16::from_le_bytes(first_bytes(bytes))))),
+        (_, "f4") => (4, |bytes| Number::Float(f32::from_le_bytes(first_bytes(bytes)).into())),
+        (_, "f8") => (8, |bytes| Number::Float(f64::from_le_bytes(first_bytes(bytes)))),
         _ => return None,
     })
 }
@@ -184,7 +194,7 @@ fn decoder(descr: &str) -> Option<(usize, Decode)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::source::tests::refusal;
+    use crate::data::source::tests::read_error_text;
 
     fn npy(header: &str, numbers: &[u8]) -> Vec<u8> {
         [b"\x93NUMPY\x01\0", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), numbers].concat()
@@ -251,22 +261,27 @@ mod tests {
                 "'f', byte 8: a header of 4294967295 bytes, but at most 65536 are allowed".to_owned(),
             ),
         ] {
-            assert_eq!(refusal(&contents, |path| read_npy::<f32>(path)), expected);
+            assert_eq!(read_error_text(&contents, |path| read_npy::<f32>(path)), expected);
         }
         let half = npy(&header("<f4", "False", "(1,)"), &0.5f32.to_le_bytes());
-        assert!(refusal(&half, |path| read_npy::<i64>(path)).ends_with("0.5 is not a number of the type i64"));
+        assert!(read_error_text(&half, |path| read_npy::<i64>(path)).ends_with("0.5 is not a number of the type i64"));
         // 2⁶³ is above the largest i64. The largest f64 below 2⁶³ and the number -2⁶³ fit i64.
         let file = |value: f64| npy(&header("<f8", "False", "(1,)"), &value.to_le_bytes());
         for value in [2f64.powi(63), -2f64.powi(63).next_up(), f64::MAX, f64::INFINITY, f64::NAN] {
-            let text = refusal(&file(value), |path| read_npy::<i64>(path));
+            let text = read_error_text(&file(value), |path| read_npy::<i64>(path));
             assert!(text.ends_with("is not a number of the type i64"), "{text}");
         }
         for value in [2f64.powi(63).next_down(), -2f64.powi(63)] {
             assert_eq!(super::read::<i64>(&mut &file(value)[..]).ok().unwrap(), Tensor::from([value as i64]));
         }
         for value in [256.0, -1.0] {
-            assert!(refusal(&file(value), |path| read_npy::<u8>(path)).ends_with("is not a number of the type u8"));
-            assert!(refusal(&file(value), |path| read_npy::<bool>(path)).ends_with("is not a number of the type bool"));
+            assert!(
+                read_error_text(&file(value), |path| read_npy::<u8>(path)).ends_with("is not a number of the type u8")
+            );
+            assert!(
+                read_error_text(&file(value), |path| read_npy::<bool>(path))
+                    .ends_with("is not a number of the type bool")
+            );
         }
     }
 
@@ -288,7 +303,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, &good).unwrap();
         assert_eq!(read_npz::<f64>(&file, "x").unwrap(), Tensor::from([1.5]));
-        let read = |contents: &[u8], name| refusal(contents, |path| read_npz::<f32>(path, name));
+        let read = |contents: &[u8], name| read_error_text(contents, |path| read_npz::<f32>(path, name));
         assert_eq!(read(&good, "y"), "'f', entry 'y': there is no such array; the archive has x");
         assert!(read(&good[..good.len() / 2], "x").starts_with("'f', byte 0: expected a zip archive: "));
         assert!(read(b"", "x").starts_with("'f', byte 0: expected a zip archive: "));

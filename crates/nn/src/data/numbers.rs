@@ -6,7 +6,7 @@ use wengert_tensor::{Element, Shape, Tensor};
 
 /// The number of bytes that are read and converted at a time. It is a multiple of the width of every type. A larger block
 /// needs more memory and is not faster.
-const BLOCK: usize = 1 << 16;
+const BLOCK_BYTES: usize = 1 << 16;
 
 /// A number in a file.
 #[derive(Clone, Copy, Debug)]
@@ -24,22 +24,22 @@ pub(super) type Decode = fn(&[u8]) -> Number;
 #[derive(Debug)]
 pub(super) struct Header {
     /// The length of the header in bytes. The numbers begin after it.
-    pub(super) length: u64,
+    pub(super) header_bytes: u64,
     pub(super) shape: Shape,
     /// The size of a number, in bytes.
-    pub(super) width: usize,
+    pub(super) element_bytes: usize,
     pub(super) decode: Decode,
 }
 
 /// The reason why a file cannot be read: the system's error, or a byte position and the problem there.
-pub(super) enum Refusal {
+pub(super) enum ReadError {
     Unreadable(io::Error),
     Malformed(u64, String),
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for ReadError {
     fn from(source: io::Error) -> Self {
-        Refusal::Unreadable(source)
+        ReadError::Unreadable(source)
     }
 }
 
@@ -74,7 +74,7 @@ impl Number {
 
 /// Reads `count` bytes, or fewer if the file ends before. Allocates memory only for bytes that exist, because `count`
 /// comes from the file and may be wrong.
-pub(super) fn take(reader: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
+pub(super) fn read_up_to(reader: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(count).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -86,37 +86,44 @@ pub(super) fn take(reader: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
 pub(super) fn read_numbers<E: Element>(
     reader: &mut impl Read,
     header: Header,
-) -> std::result::Result<Tensor<E>, Refusal> {
-    let Header { length, shape, width, decode } = header;
-    let count =
-        shape.checked_numel().and_then(|count| count.checked_mul(width)).filter(|&count| count < isize::MAX as usize);
+) -> std::result::Result<Tensor<E>, ReadError> {
+    let Header { header_bytes, shape, element_bytes, decode } = header;
+    let count = shape
+        .checked_numel()
+        .and_then(|count| count.checked_mul(element_bytes))
+        .filter(|&count| count < isize::MAX as usize);
     let Some(expected) = count else {
-        return Err(Refusal::Malformed(
+        return Err(ReadError::Malformed(
             0,
             format!("the header has the shape {shape}, which is too large for any file"),
         ));
     };
     let wrong_size = |found: usize, more: &str| {
         let problem = format!("expected {expected} bytes of numbers for the shape {shape}, found {more}");
-        Refusal::Malformed(length + found as u64, problem)
+        ReadError::Malformed(header_bytes + found as u64, problem)
     };
     let mut values: Vec<E> = Vec::new();
-    for start in (0..expected).step_by(BLOCK) {
-        let bytes = take(reader, BLOCK.min(expected - start) as u64)?;
-        values.try_reserve(bytes.len() / width).map_err(io::Error::from)?;
-        for (position, number) in bytes.chunks_exact(width).enumerate() {
+    for start in (0..expected).step_by(BLOCK_BYTES) {
+        let bytes = read_up_to(reader, BLOCK_BYTES.min(expected - start) as u64)?;
+        values.try_reserve(bytes.len() / element_bytes).map_err(io::Error::from)?;
+        for (position, number) in bytes.chunks_exact(element_bytes).enumerate() {
             match decode(number).as_element() {
                 Ok(value) => values.push(value),
-                Err(problem) => return Err(Refusal::Malformed(length + (start + position * width) as u64, problem)),
+                Err(problem) => {
+                    return Err(ReadError::Malformed(
+                        header_bytes + (start + position * element_bytes) as u64,
+                        problem,
+                    ));
+                }
             }
         }
-        if bytes.len() < BLOCK.min(expected - start) {
+        if bytes.len() < BLOCK_BYTES.min(expected - start) {
             return Err(wrong_size(start + bytes.len(), "fewer"));
         }
     }
-    if !take(reader, 1)?.is_empty() {
+    if !read_up_to(reader, 1)?.is_empty() {
         return Err(wrong_size(expected, "more"));
     }
-    let made = Tensor::try_from_vec(values, shape);
-    made.map_err(|error| Refusal::Unreadable(io::Error::new(io::ErrorKind::OutOfMemory, error.to_string())))
+    let tensor = Tensor::try_from_vec(values, shape);
+    tensor.map_err(|error| ReadError::Unreadable(io::Error::new(io::ErrorKind::OutOfMemory, error.to_string())))
 }

@@ -55,17 +55,17 @@ fn read_rows<T: Float>(path: &Path) -> Result<Tensor<T>> {
 #[wengert_macros::precompiled]
 pub(super) fn for_each_row<T: Float>(
     path: &Path,
-    take: &mut dyn FnMut(u64, &[f64]) -> Result<()>,
+    on_row: &mut dyn FnMut(u64, &[f64]) -> Result<()>,
 ) -> Result<(usize, usize)> {
     let (mut row, mut rows, mut columns) = (Vec::new(), 0, None);
     for_each_record(path, b',', &mut |line, fields| {
         row.clear();
         for (column, field) in (1..).zip(fields) {
-            row.push(number::<T>(path, line, column, field)?);
+            row.push(parse_number::<T>(path, line, column, field)?);
         }
         check_width(path, line, *columns.get_or_insert(row.len()), row.len())?;
         rows += 1;
-        take(line, &row)
+        on_row(line, &row)
     })?;
     match columns {
         Some(columns) => Ok((rows, columns)),
@@ -79,18 +79,18 @@ pub(super) fn check_width(path: &Path, line: u64, expected: usize, found: usize)
 }
 
 /// Parses a field as a number that is finite in `T`, or returns an error with the line and the column.
-pub(super) fn number<T: Float>(path: &Path, line: u64, column: usize, field: &str) -> Result<f64> {
+pub(super) fn parse_number<T: Float>(path: &Path, line: u64, column: usize, field: &str) -> Result<f64> {
     let parsed = field.parse::<f64>();
     if let Ok(value) = parsed
         && T::from_f64(value).is_finite()
     {
         return Ok(value);
     }
-    let (path, shown) = (path.to_owned(), field.chars().take(40).collect());
+    let (path, shortened) = (path.to_owned(), field.chars().take(40).collect());
     // A field that can be parsed and has a digit is a number that is too large. `inf` and `nan` have no digits.
     Err(if parsed.is_ok() && field.contains(|c: char| c.is_ascii_digit()) {
-        Error::NumberTooLarge { path, line, column, field: shown, dtype: T::DTYPE }
+        Error::NumberTooLarge { path, line, column, field: shortened, dtype: T::DTYPE }
     } else {
-        Error::NotANumber { path, line, column, field: shown }
+        Error::NotANumber { path, line, column, field: shortened }
     })
 }

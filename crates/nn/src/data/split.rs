@@ -79,7 +79,7 @@ impl HeldOut {
     }
 
     /// Returns the exact number of samples to hold out of a class that has `members` of the `n` samples. It need not be an integer.
-    fn of(self, members: usize, n: usize) -> f64 {
+    fn quota(self, members: usize, n: usize) -> f64 {
         match self {
             HeldOut::Share(share) => members as f64 * share,
             HeldOut::Count(count) => members as f64 * count as f64 / n as f64,
@@ -97,8 +97,8 @@ impl HeldOut {
 pub fn random(n: usize, held_out: impl Into<HeldOut>, generator: &mut Generator) -> Result<Split> {
     let count = held_out.into().count(n)?;
     let mut rest = generator.permutation(n);
-    let part = rest.split_off(n - count);
-    Ok((rest, part))
+    let held_out = rest.split_off(n - count);
+    Ok((rest, held_out))
 }
 
 /// Holds out the share or the number `held_out` of the samples as [`random`] does, with the classes in nearly the same proportion among the held-out
@@ -124,25 +124,25 @@ pub fn stratified(classes: &Tensor<i64>, held_out: impl Into<HeldOut>, generator
     let (held_out, n) = (held_out.into(), classes.numel());
     let count = held_out.count(n)?;
     let mut members = shuffled_members(classes, 2, generator)?;
-    let exact = |members: &[usize]| held_out.of(members.len(), n);
-    let mut given: Vec<usize> = members.iter().map(|members| exact(members) as usize).collect();
+    let quota = |members: &[usize]| held_out.quota(members.len(), n);
+    let mut counts: Vec<usize> = members.iter().map(|members| quota(members) as usize).collect();
     let mut by_remainder: Vec<usize> = (0..members.len()).collect();
     by_remainder.sort_by(|&a, &b| {
-        let remainder = |class: usize| exact(&members[class]) - given[class] as f64;
+        let remainder = |class: usize| quota(&members[class]) - counts[class] as f64;
         remainder(b).total_cmp(&remainder(a))
     });
-    let missing = count - given.iter().sum::<usize>();
-    for &class in by_remainder.iter().take(missing) {
-        given[class] += 1;
+    let n_missing = count - counts.iter().sum::<usize>();
+    for &class in by_remainder.iter().take(n_missing) {
+        counts[class] += 1;
     }
-    let mut part: Vec<usize> = Vec::with_capacity(count);
-    for (members, given) in members.iter_mut().zip(given) {
-        part.extend(members.drain(..given));
+    let mut held_out: Vec<usize> = Vec::with_capacity(count);
+    for (members, count) in members.iter_mut().zip(counts) {
+        held_out.extend(members.drain(..count));
     }
     let mut rest: Vec<usize> = members.into_iter().flatten().collect();
     rest.sort_unstable();
-    part.sort_unstable();
-    Ok((rest, part))
+    held_out.sort_unstable();
+    Ok((rest, held_out))
 }
 
 /// Returns `k` random splits of `n` samples, so that each sample is held out once. The numbers of held-out samples differ by at most one; the splits
@@ -154,9 +154,9 @@ pub fn stratified(classes: &Tensor<i64>, held_out: impl Into<HeldOut>, generator
 pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split>> {
     check_folds(n, k)?;
     let order = generator.permutation(n);
-    let mut fold = vec![0; n];
-    order.iter().enumerate().for_each(|(position, &sample)| fold[sample] = position % k);
-    Ok(folds(&fold, k))
+    let mut fold_of = vec![0; n];
+    order.iter().enumerate().for_each(|(position, &sample)| fold_of[sample] = position % k);
+    Ok(splits_of_folds(&fold_of, k))
 }
 
 /// Returns splits like [`k_fold`], with the classes in the same proportion in each fold (the held-out part of a split). For each class, the
@@ -170,23 +170,23 @@ pub fn stratified_k_fold(classes: &Tensor<i64>, k: usize, generator: &mut Genera
     // The first sample of each class goes to the fold after the fold of the last sample of the previous class. So the total sizes of the folds differ
     // by at most one too.
     let order = shuffled_members(classes, k, generator)?.into_iter().flatten();
-    let mut fold = vec![0; classes.numel()];
-    order.enumerate().for_each(|(position, sample)| fold[sample] = position % k);
-    Ok(folds(&fold, k))
+    let mut fold_of = vec![0; classes.numel()];
+    order.enumerate().for_each(|(position, sample)| fold_of[sample] = position % k);
+    Ok(splits_of_folds(&fold_of, k))
 }
 
 /// Returns the indices of the samples of each class. The classes are in ascending order, and the samples of a class in random order.
-/// Returns an error if a class has fewer than `least` samples.
-fn shuffled_members(classes: &Tensor<i64>, least: usize, generator: &mut Generator) -> Result<Vec<Vec<usize>>> {
+/// Returns an error if a class has fewer than `min_members` samples.
+fn shuffled_members(classes: &Tensor<i64>, min_members: usize, generator: &mut Generator) -> Result<Vec<Vec<usize>>> {
     let classes = classes.try_to_vec()?;
     let mut order: Vec<usize> = (0..classes.len()).collect();
     order.sort_unstable_by_key(|&sample| (classes[sample], sample));
     let of_one_class = order.chunk_by(|&a, &b| classes[a] == classes[b]);
     let mut members: Vec<Vec<usize>> = of_one_class.map(<[usize]>::to_vec).collect();
     for members in &mut members {
-        if members.len() < least {
+        if members.len() < min_members {
             let (class, count) = (classes[members[0]], members.len());
-            return Err(Error::Dataset(format!("class {class} has {count} samples, too few for {least} parts")));
+            return Err(Error::Dataset(format!("class {class} has {count} samples, too few for {min_members} parts")));
         }
         generator.shuffle(members);
     }
@@ -194,7 +194,7 @@ fn shuffled_members(classes: &Tensor<i64>, least: usize, generator: &mut Generat
 }
 
 /// Returns one split for each of the `k` folds. `fold_of` has, for each sample, the fold in which the sample is held out.
-fn folds(fold_of: &[usize], k: usize) -> Vec<Split> {
+fn splits_of_folds(fold_of: &[usize], k: usize) -> Vec<Split> {
     (0..k).map(|fold| (0..fold_of.len()).partition(|&sample| fold_of[sample] != fold)).collect()
 }
 
@@ -234,7 +234,8 @@ mod tests {
     fn both_parts_have_the_classes_in_proportion() {
         // There are 10 samples of class 7, 5 of class -1 and 3 of class 0.
         let classes = Tensor::from_fn([18], |i| [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, -1, -1, -1, -1, -1, 0, 0, 0][i[0]]);
-        let of = |part: &[usize], class: i64| part.iter().filter(|&&i| classes.get(&[i]) == Some(class)).count();
+        let of =
+            |held_out: &[usize], class: i64| held_out.iter().filter(|&&i| classes.get(&[i]) == Some(class)).count();
         // 18 · 0.3 = 5.4 is rounded up to 6. The shares of the classes are 3, 1.5 and 0.9 samples, rounded to 3, 2 and 1.
         let (train, test) = stratified(&classes, 0.3, &mut Generator::new(0)).unwrap();
         assert_eq!([of(&test, 7), of(&test, -1), of(&test, 0)], [3, 2, 1]);
@@ -263,7 +264,7 @@ mod tests {
         // Of 12 samples, 4 are held out. The exact shares are 2.67 of the 8 samples of class 0, and 1.33 of the 4 samples of class 1.
         let classes = Tensor::from([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1]);
         let (train, test) = stratified(&classes, 4, &mut Generator::new(0)).unwrap();
-        let ones = |part: &[usize]| part.iter().filter(|&&i| i >= 8).count();
+        let ones = |held_out: &[usize]| held_out.iter().filter(|&&i| i >= 8).count();
         assert_eq!((train.len(), ones(&train), test.len(), ones(&test)), (8, 3, 4, 1));
         assert_eq!(stratified(&classes, 12, &mut Generator::new(0)).unwrap().1, Vec::from_iter(0..12));
         assert_eq!(

@@ -8,7 +8,7 @@ use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Float, Tensor};
 
 use crate::data::csv::for_each_record;
-use crate::data::rows::{check_width, number};
+use crate::data::rows::{check_width, parse_number};
 use crate::error::Place;
 use crate::{Error, Result};
 
@@ -40,7 +40,7 @@ pub struct Table {
     /// The concatenated text of all fields.
     text: String,
     /// The end of each field in `text`, in row-major order.
-    ends: Vec<usize>,
+    field_ends: Vec<usize>,
     /// For each row, its line in the file.
     pub(super) lines: Vec<u64>,
     /// The indices of the rows that the table still has. They are indices into `lines`, the rows of the file.
@@ -89,8 +89,8 @@ impl Table {
     }
 
     fn from_file(path: &Path, delimiter: u8) -> Result<Self> {
-        let (names, text, ends, lines, rows) = (Vec::new(), String::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut table = Table { path: path.to_owned(), names, text, ends, lines, rows };
+        let (names, text, field_ends, lines, rows) = (Vec::new(), String::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut table = Table { path: path.to_owned(), names, text, field_ends, lines, rows };
         for_each_record(path, delimiter, &mut |line, fields| {
             if table.names.is_empty() {
                 table.names = fields.iter().map(|&name| name.to_owned()).collect();
@@ -99,7 +99,7 @@ impl Table {
             check_width(path, line, table.names.len(), fields.len())?;
             for field in fields {
                 table.text.push_str(field);
-                table.ends.push(table.text.len());
+                table.field_ends.push(table.text.len());
             }
             table.lines.push(line);
             Ok(())
@@ -122,7 +122,7 @@ impl Table {
     ///
     /// If a column does not exist: [`Error::NoSuchColumn`].
     pub fn names_except(&self, others: &[&str]) -> Result<Vec<&str>> {
-        others.iter().try_for_each(|name| self.position(name).map(drop))?;
+        others.iter().try_for_each(|name| self.column_index(name).map(drop))?;
         Ok(self.names.iter().map(|name| &name[..]).filter(|name| !others.contains(name)).collect())
     }
 
@@ -142,7 +142,7 @@ impl Table {
     ///
     /// If a column does not exist: [`Error::NoSuchColumn`].
     pub fn texts(&self, name: &str) -> Result<Vec<&str>> {
-        let column = self.position(name)?;
+        let column = self.column_index(name)?;
         Ok(self.rows.iter().map(|&row| self.field(row, column)).collect())
     }
 
@@ -153,7 +153,7 @@ impl Table {
     /// If a column does not exist ([`Error::NoSuchColumn`]), a field is missing or not a finite number
     /// ([`Error::NotANumber`]), or a number is too large for `T` ([`Error::NumberTooLarge`]). The error names the line.
     pub fn numbers<T: Float>(&self, names: &[&str]) -> Result<Tensor<T>> {
-        self.read(names, None)
+        self.read_columns(names, None)
     }
 
     /// Returns columns as [`numbers`](Self::numbers) does, and replaces missing fields by `value`, which may be NaN. pandas: `fillna`.
@@ -165,7 +165,7 @@ impl Table {
         if value.is_finite() && !T::from_f64(value).is_finite() {
             return Err(Error::Dataset(format!("numbers_or: {value:?} is too large for {}", T::DTYPE)));
         }
-        self.read(names, Some(value))
+        self.read_columns(names, Some(value))
     }
 
     /// Returns one column as numbers, `[rows]`, for example the targets of a regression.
@@ -184,7 +184,7 @@ impl Table {
     /// If the column does not exist ([`Error::NoSuchColumn`]), or a field is missing ([`Error::Malformed`], with the
     /// line).
     pub fn classes(&self, name: &str) -> Result<Classes> {
-        let (column, texts) = (self.position(name)?, self.texts(name)?);
+        let (column, texts) = (self.column_index(name)?, self.texts(name)?);
         if let Some(row) = texts.iter().position(|text| is_missing(text)) {
             let (place, problem) = (
                 Place::Line(self.lines[self.rows[row]]),
@@ -212,7 +212,7 @@ impl Table {
     ///
     /// If a column does not exist: [`Error::NoSuchColumn`].
     pub fn drop_missing(mut self, names: &[&str]) -> Result<Self> {
-        let columns: Vec<usize> = names.iter().map(|name| self.position(name)).collect::<Result<_>>()?;
+        let columns: Vec<usize> = names.iter().map(|name| self.column_index(name)).collect::<Result<_>>()?;
         let mut rows = std::mem::take(&mut self.rows);
         rows.retain(|&row| columns.iter().all(|&column| !is_missing(self.field(row, column))));
         Ok(Table { rows, ..self })
@@ -220,15 +220,15 @@ impl Table {
 
     /// Returns columns as numbers. `missing`, if given, replaces missing fields. Unknown names and fields that are no
     /// numbers are errors.
-    fn read<T: Float>(&self, names: &[&str], missing: Option<f64>) -> Result<Tensor<T>> {
-        let columns: Vec<usize> = names.iter().map(|name| self.position(name)).collect::<Result<_>>()?;
+    fn read_columns<T: Float>(&self, names: &[&str], missing: Option<f64>) -> Result<Tensor<T>> {
+        let columns: Vec<usize> = names.iter().map(|name| self.column_index(name)).collect::<Result<_>>()?;
         let mut values = Vec::with_capacity(self.len() * columns.len());
         for &row in &self.rows {
             for &column in &columns {
                 let field = self.field(row, column);
                 values.push(T::from_f64(match missing {
                     Some(value) if is_missing(field) => value,
-                    _ => number::<T>(&self.path, self.lines[row], column + 1, field)?,
+                    _ => parse_number::<T>(&self.path, self.lines[row], column + 1, field)?,
                 }));
             }
         }
@@ -236,7 +236,7 @@ impl Table {
     }
 
     /// Returns the index of the column `name`, or an error if the table has no such column.
-    fn position(&self, name: &str) -> Result<usize> {
+    fn column_index(&self, name: &str) -> Result<usize> {
         let found = self.names.iter().position(|other| other == name);
         found.ok_or_else(|| Error::NoSuchColumn {
             path: self.path.clone(),
@@ -247,8 +247,9 @@ impl Table {
 
     /// Returns the field of the row with index `row` in the file and the column with index `column`.
     fn field(&self, row: usize, column: usize) -> &str {
-        let place = row * self.names.len() + column;
-        let range: Range<usize> = place.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[place];
+        let index = row * self.names.len() + column;
+        let range: Range<usize> =
+            index.checked_sub(1).map_or(0, |previous| self.field_ends[previous])..self.field_ends[index];
         &self.text[range]
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use wengert_tensor::Tensor;
 
 use super::csv::LONGEST_LINE;
-use super::source::tests::{gzipped, refusal};
+use super::source::tests::{gzipped, read_error_text};
 use super::{Classes, Table, read_table};
 use crate::Error;
 
@@ -156,10 +156,10 @@ fn errors_of_tables_name_the_line() {
         (b"a,b\n\"1\n2\",\xff\n", "'f', line 2: it is not text in UTF-8"),
         (b"a,b\n1,\"2\n", "'f', line 2: the quote that begins there is not closed"),
     ] {
-        assert_eq!(refusal(contents, |path| Table::read_csv(path)), expected);
+        assert_eq!(read_error_text(contents, |path| Table::read_csv(path)), expected);
     }
     let open_quote = [&b"a\n\""[..], &[b'x'; LONGEST_LINE]].concat();
-    assert_eq!(refusal(&open_quote, |path| Table::read_csv(path)), "'f', line 2 is longer than 16777216 bytes");
+    assert_eq!(read_error_text(&open_quote, |path| Table::read_csv(path)), "'f', line 2 is longer than 16777216 bytes");
     assert!(Table::read_csv("/dev/zero").unwrap_err().to_string().ends_with("it is not a regular file"));
 }
 

@@ -25,7 +25,7 @@ use crate::{Error, Result};
 /// - The text is not UTF-8: [`Error::Malformed`], with the position of the first byte that is not UTF-8.
 pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
-    to_text(path, &mut open(path)?)
+    read_utf8(path, &mut open(path)?)
 }
 
 /// Reads the text of a file that is not gzipped.
@@ -34,11 +34,11 @@ pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
 ///
 /// As for [`read_text`], except for decompression.
 pub(crate) fn read_plain_text(path: &Path) -> Result<String> {
-    to_text(path, &mut open_regular(path)?.0)
+    read_utf8(path, &mut open_regular(path)?.0)
 }
 
 /// Reads the text of an open file, or returns an error if the file cannot be read or is not UTF-8. Errors show `path`.
-fn to_text(path: &Path, reader: &mut dyn Read) -> Result<String> {
+fn read_utf8(path: &Path, reader: &mut dyn Read) -> Result<String> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).map_err(|source| unreadable(path, source))?;
     String::from_utf8(bytes).map_err(|error| {
@@ -151,10 +151,10 @@ impl Vocabulary {
             }
             Tokens::Characters(characters) => tokens
                 .iter()
-                .map(|token| find(characters, token).copied().unwrap_or(char::REPLACEMENT_CHARACTER))
+                .map(|token| token_at(characters, token).copied().unwrap_or(char::REPLACEMENT_CHARACTER))
                 .collect(),
             Tokens::Words(words) => {
-                let words = tokens.iter().map(|token| find(words, token).map_or("\u{fffd}", String::as_str));
+                let words = tokens.iter().map(|token| token_at(words, token).map_or("\u{fffd}", String::as_str));
                 words.collect::<Vec<_>>().join(" ")
             }
         }
@@ -180,7 +180,7 @@ fn encode_parts<K: Copy + Eq + Hash + Debug>(
 }
 
 /// Returns the entry of `vocabulary` with the number `token`.
-fn find<K>(vocabulary: &[K], token: i64) -> Option<&K> {
+fn token_at<K>(vocabulary: &[K], token: i64) -> Option<&K> {
     vocabulary.get(usize::try_from(token).ok()?)
 }
 
@@ -206,7 +206,7 @@ pub fn next_tokens(tokens: &Tensor<i64>, length: usize) -> Result<Samples<Tensor
 mod tests {
     use super::*;
     use crate::DataLoader;
-    use crate::data::source::tests::{gzipped, refusal};
+    use crate::data::source::tests::{gzipped, read_error_text};
 
     #[test]
     fn texts_become_tokens_and_back() {
@@ -249,8 +249,8 @@ mod tests {
 
     #[test]
     fn errors_name_the_byte() {
-        assert_eq!(refusal(b"abc\xff", |path| read_text(path)), "'f', byte 3: it is not text in UTF-8");
-        assert!(refusal(&gzipped(b"abc")[..9], |path| read_text(path)).starts_with("cannot read 'f': "));
+        assert_eq!(read_error_text(b"abc\xff", |path| read_text(path)), "'f', byte 3: it is not text in UTF-8");
+        assert!(read_error_text(&gzipped(b"abc")[..9], |path| read_text(path)).starts_with("cannot read 'f': "));
         assert!(read_text("/dev/zero").unwrap_err().to_string().ends_with("it is not a regular file"));
     }
 }

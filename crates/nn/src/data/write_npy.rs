@@ -106,7 +106,7 @@ pub fn write_npz(path: impl AsRef<Path>, arrays: &[(&str, &dyn NumpyArray)]) -> 
 
     for (position, (name, _)) in arrays.iter().enumerate() {
         if arrays[..position].iter().any(|(other, _)| other == name) {
-            return Err(Error::DuplicateName { of: "arrays", name: (*name).to_owned() });
+            return Err(Error::DuplicateName { kind: "arrays", name: (*name).to_owned() });
         }
     }
     let path = path.as_ref();

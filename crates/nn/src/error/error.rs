@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use wengert_tensor::{DType, Shape};
 
-use crate::error::mismatch::{KeyMismatch, Place, keys};
-use crate::error::text::{at, escaped, list, shown};
+use crate::error::mismatch::{KeyMismatch, Place, key_differences};
+use crate::error::text::{display_path, escape, list_names, shorten};
 
 /// A result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -31,18 +31,18 @@ pub enum Error {
     Autograd(#[from] wengert_autograd::Error),
 
     /// An error of an operation that a layer called, for example because the layer's input has a wrong shape.
-    #[error("{source}\n  in the layer {layer}, made at {made}")]
+    #[error("{source}\n  in the layer {layer}, made at {created_at}")]
     Layer {
         /// The kind and the sizes of the layer, and the shape of the input.
         layer: String,
         /// The line that made the layer.
-        made: &'static Location<'static>,
+        created_at: &'static Location<'static>,
         /// The error of the operation that the layer called.
         source: Box<wengert_autograd::Error>,
     },
 
     /// A path without a parameter at or below it.
-    #[error("no parameter is at or below the path '{}'; the model has {}", shown(path), list(known))]
+    #[error("no parameter is at or below the path '{}'; the model has {}", shorten(path), list_names(known))]
     NoSuchPath {
         /// The path that was given.
         path: String,
@@ -51,7 +51,7 @@ pub enum Error {
     },
 
     /// A hook whose layer was not found, was not called, or cannot be distinguished from another one.
-    #[error("the hook at '{}': {problem}", shown(path))]
+    #[error("the hook at '{}': {problem}", shorten(path))]
     Hook {
         /// The path of the layer.
         path: String,
@@ -85,7 +85,7 @@ pub enum Error {
     },
 
     /// A file or folder that cannot be opened or read.
-    #[error("cannot read '{}': {source}", at(path))]
+    #[error("cannot read '{}': {source}", display_path(path))]
     Read {
         /// The path of the file or folder.
         path: PathBuf,
@@ -94,7 +94,7 @@ pub enum Error {
     },
 
     /// A file or folder that cannot be written. An existing file keeps its old contents.
-    #[error("cannot write '{}': {source}", at(path))]
+    #[error("cannot write '{}': {source}", display_path(path))]
     Write {
         /// The path of the file or folder.
         path: PathBuf,
@@ -103,7 +103,7 @@ pub enum Error {
     },
 
     /// A row of a table with more or fewer columns than the first row.
-    #[error("'{}', line {line}: expected {expected} columns as in the first row, found {found}", at(path))]
+    #[error("'{}', line {line}: expected {expected} columns as in the first row, found {found}", display_path(path))]
     RowWidth {
         /// The path of the file.
         path: PathBuf,
@@ -116,7 +116,7 @@ pub enum Error {
     },
 
     /// A field of a table that is not a finite number.
-    #[error("'{}', line {line}, column {column}: '{}' is not a finite number", at(path), shown(field))]
+    #[error("'{}', line {line}, column {column}: '{}' is not a finite number", display_path(path), shorten(field))]
     NotANumber {
         /// The path of the file.
         path: PathBuf,
@@ -129,7 +129,7 @@ pub enum Error {
     },
 
     /// A number of a table that is too large for the element type of the tensor into which it is read.
-    #[error("'{}', line {line}, column {column}: '{}' is too large for {dtype}", at(path), shown(field))]
+    #[error("'{}', line {line}, column {column}: '{}' is too large for {dtype}", display_path(path), shorten(field))]
     NumberTooLarge {
         /// The path of the file.
         path: PathBuf,
@@ -144,7 +144,7 @@ pub enum Error {
     },
 
     /// A row of a table that is longer than the limit.
-    #[error("'{}', line {line} is longer than {limit} bytes", at(path))]
+    #[error("'{}', line {line} is longer than {limit} bytes", display_path(path))]
     LineTooLong {
         /// The path of the file.
         path: PathBuf,
@@ -157,7 +157,7 @@ pub enum Error {
     /// A class of a table that is not an integer from 0 to `classes` - 1.
     #[error(
         "'{}', line {line}: expected a class from 0 to {} in the last column, found {found}",
-        at(path), classes.saturating_sub(1)
+        display_path(path), classes.saturating_sub(1)
     )]
     Class {
         /// The path of the file.
@@ -171,7 +171,7 @@ pub enum Error {
     },
 
     /// The name of a column that a table does not have.
-    #[error("'{}' has no column '{}'; it has {}", at(path), shown(name), list(known))]
+    #[error("'{}' has no column '{}'; it has {}", display_path(path), shorten(name), list_names(known))]
     NoSuchColumn {
         /// The path of the file.
         path: PathBuf,
@@ -182,7 +182,7 @@ pub enum Error {
     },
 
     /// A file whose contents do not follow their format.
-    #[error("'{}', {place}: {}", at(path), escaped(problem))]
+    #[error("'{}', {place}: {}", display_path(path), escape(problem))]
     Malformed {
         /// The path of the file.
         path: PathBuf,
@@ -193,7 +193,7 @@ pub enum Error {
     },
 
     /// A table without rows or with too few columns.
-    #[error("'{}' {problem}", at(path))]
+    #[error("'{}' {problem}", display_path(path))]
     Table {
         /// The path of the file.
         path: PathBuf,
@@ -239,7 +239,7 @@ pub enum Error {
     #[error(
         "the loss does not depend on {}, so there is no gradient for a step. Use it in the forward pass, or freeze it by \
          `model.freeze(path)` if it is not to be trained",
-        list(names)
+        list_names(names)
     )]
     Unreached {
         /// The paths of the parameters.
@@ -247,10 +247,10 @@ pub enum Error {
     },
 
     /// A name that two tensors of a model or of a file share. In a file, these tensors could not be distinguished.
-    #[error("two {of} have the name '{}'", shown(name))]
+    #[error("two {kind} have the name '{}'", shorten(name))]
     DuplicateName {
         /// The kind of the tensors, for example `parameters of the model`.
-        of: &'static str,
+        kind: &'static str,
         /// The name that both tensors have.
         name: String,
     },
@@ -258,7 +258,7 @@ pub enum Error {
     /// A name that the format of checkpoints reserves.
     #[error(
         "a parameter cannot be named '{}' in a checkpoint: the format reserves that name, and names that begin with '@'; rename the field",
-        shown(name)
+        shorten(name)
     )]
     ReservedName {
         /// The reserved name.
@@ -266,7 +266,7 @@ pub enum Error {
     },
 
     /// A file that is not a checkpoint, or is damaged.
-    #[error("'{}' is not a safetensors checkpoint, or is damaged: {}", at(path), shown(reason))]
+    #[error("'{}' is not a safetensors checkpoint, or is damaged: {}", display_path(path), shorten(reason))]
     Checkpoint {
         /// The path of the file.
         path: PathBuf,
@@ -275,7 +275,11 @@ pub enum Error {
     },
 
     /// A checkpoint that does not fit the model or object that reads it. Nothing was loaded.
-    #[error("'{}' does not fit the model:{}", at(path), keys(missing, unexpected, renamed, mismatched))]
+    #[error(
+        "'{}' does not fit the model:{}",
+        display_path(path),
+        key_differences(missing, unexpected, renamed, mismatched)
+    )]
     Keys {
         /// The path of the file.
         path: PathBuf,
@@ -331,7 +335,7 @@ mod tests {
 
     #[test]
     fn debug_is_the_sentence() {
-        let error = Error::DuplicateName { of: "parameters of the model", name: "w".to_owned() };
+        let error = Error::DuplicateName { kind: "parameters of the model", name: "w".to_owned() };
         assert_eq!(format!("{error:?}"), "two parameters of the model have the name 'w'");
         assert_eq!(format!("{:?}", Err::<(), _>(error)), "Err(two parameters of the model have the name 'w')");
     }

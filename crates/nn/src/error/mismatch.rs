@@ -4,7 +4,7 @@ use std::fmt;
 
 use wengert_tensor::Shape;
 
-use crate::error::text::{LISTED, SHOWN, list, shown};
+use crate::error::text::{MAX_LISTED_NAMES, MAX_SHOWN_CHARS, list_names, shorten};
 
 /// A position in a file or an archive, at which an error occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl fmt::Display for Place {
         match self {
             Place::Line(line) => write!(f, "line {line}"),
             Place::Byte(byte) => write!(f, "byte {byte}"),
-            Place::Entry(name) => write!(f, "entry '{}'", shown(name)),
+            Place::Entry(name) => write!(f, "entry '{}'", shorten(name)),
         }
     }
 }
@@ -42,14 +42,14 @@ pub struct KeyMismatch {
 
 impl fmt::Display for KeyMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = |(shape, dtype): &(Shape, String)| format!("{} {}", shown(dtype), shown(&shape.to_string()));
-        let (name, found, expected) = (shown(&self.name), of(&self.found), of(&self.expected));
+        let describe = |(shape, dtype): &(Shape, String)| format!("{} {}", shorten(dtype), shorten(&shape.to_string()));
+        let (name, found, expected) = (shorten(&self.name), describe(&self.found), describe(&self.expected));
         write!(f, "'{name}' is {found} in the file, {expected} in the model")
     }
 }
 
 /// Returns the part of an error's text about names that a file or a model lacks, with similar names as hints, and about mismatched tensors.
-pub(crate) fn keys(
+pub(crate) fn key_differences(
     missing: &[String],
     unexpected: &[String],
     renamed: &[(String, String)],
@@ -57,32 +57,32 @@ pub(crate) fn keys(
 ) -> String {
     let mut text = String::new();
     if !missing.is_empty() {
-        text += &format!("\n  missing in the file: {}", list(missing));
+        text += &format!("\n  missing in the file: {}", list_names(missing));
     }
     if !unexpected.is_empty() {
-        text += &format!("\n  unexpected in the file: {}", list(unexpected));
+        text += &format!("\n  unexpected in the file: {}", list_names(unexpected));
     }
-    for (name, in_file) in renamed.iter().take(LISTED) {
-        text += &format!("\n  '{}' may be '{}' in the file (`Saved::rename`)", shown(name), shown(in_file));
+    for (name, stored_name) in renamed.iter().take(MAX_LISTED_NAMES) {
+        text += &format!("\n  '{}' may be '{}' in the file (`Saved::rename`)", shorten(name), shorten(stored_name));
     }
-    for mismatch in mismatched.iter().take(LISTED) {
+    for mismatch in mismatched.iter().take(MAX_LISTED_NAMES) {
         text += &format!("\n  mismatch: {mismatch}");
     }
     if mismatched.iter().any(|mismatch| mismatch.convertible) {
         text += "\n  `Saved::convert` converts between floating-point types";
     }
-    if mismatched.len() > LISTED {
-        text += &format!("\n  mismatch: {} more", mismatched.len() - LISTED);
+    if mismatched.len() > MAX_LISTED_NAMES {
+        text += &format!("\n  mismatch: {} more", mismatched.len() - MAX_LISTED_NAMES);
     }
     text
 }
 
 /// Pairs each missing name with the most similar unexpected name whose tensor has the same shape. Names are similar if one of them ends with a dot
-/// followed by the other, as `layer.weight` and `weight`, or if at most half of the characters differ. Names of more than [`SHOWN`] bytes are never
-/// similar. Compares only the first missing names, because errors list only these.
+/// followed by the other, as `layer.weight` and `weight`, or if at most half of the characters differ. Names of more than
+/// [`MAX_SHOWN_CHARS`] bytes are never similar. Compares only the first missing names, because errors list only these.
 pub(crate) fn similar_names(missing: &[(String, Shape)], unexpected: &[(String, Shape)]) -> Vec<(String, String)> {
     let similarity = |name: &str, other: &str| match () {
-        () if other.len() > SHOWN || name.len() > SHOWN => 0.0,
+        () if other.len() > MAX_SHOWN_CHARS || name.len() > MAX_SHOWN_CHARS => 0.0,
         () if other.ends_with(&format!(".{name}")) || name.ends_with(&format!(".{other}")) => 1.0,
         () => strsim::normalized_levenshtein(name, other),
     };
@@ -92,5 +92,5 @@ pub(crate) fn similar_names(missing: &[(String, Shape)], unexpected: &[(String, 
         let (other, rating) = rated.max_by(|a, b| a.1.total_cmp(&b.1))?;
         (rating >= 0.5).then(|| (name.clone(), other.clone()))
     };
-    missing.iter().take(LISTED).filter_map(nearest).collect()
+    missing.iter().take(MAX_LISTED_NAMES).filter_map(nearest).collect()
 }

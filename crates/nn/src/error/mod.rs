@@ -8,4 +8,4 @@ mod text;
 pub(crate) use error::raise;
 pub use error::{Error, Result};
 pub use mismatch::{KeyMismatch, Place};
-pub(crate) use mismatch::{keys, similar_names};
+pub(crate) use mismatch::{key_differences, similar_names};

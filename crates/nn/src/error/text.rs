@@ -3,29 +3,29 @@
 use std::path::Path;
 
 /// The largest number of names that an error lists. For the other names, it only states how many there are.
-pub(super) const LISTED: usize = 10;
+pub(super) const MAX_LISTED_NAMES: usize = 10;
 
 /// The largest number of characters that an error shows of a name, a field or the reason of a damaged checkpoint. Paths are shown in full.
-pub(super) const SHOWN: usize = 200;
+pub(super) const MAX_SHOWN_CHARS: usize = 200;
 
-/// Returns the beginning of `text`, at most [`SHOWN`] characters before escaping, with escaped control characters. An ellipsis marks a
+/// Returns the beginning of `text`, at most [`MAX_SHOWN_CHARS`] characters before escaping, with escaped control characters. An ellipsis marks a
 /// shortened text.
-pub(super) fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => escaped(&text[..end]) + "…",
-        None => escaped(text),
+pub(super) fn shorten(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
+        Some((end, _)) => escape(&text[..end]) + "…",
+        None => escape(text),
     }
 }
 
 /// Returns a path with escaped control characters.
-pub(super) fn at(path: &Path) -> String {
-    escaped(&path.to_string_lossy())
+pub(super) fn display_path(path: &Path) -> String {
+    escape(&path.to_string_lossy())
 }
 
 /// Returns `text` with escapes (`\u{1b}`) for the characters that would change how a terminal shows the rest, or that are invisible. These
 /// are control characters, line ends, and Unicode's format characters (category `Cf`: direction marks, soft hyphens, joiners, tags). The
 /// visible format characters, which are signs around Arabic, Syriac and Kaithi numbers and words, stay.
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let changes_display = |c: char| {
         let is_invisible = matches!(
             c,
@@ -43,9 +43,9 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// Returns the first names and the number of the others: `'fc1.weight', 'fc1.bias' and 5 more`.
-pub(super) fn list(names: &[String]) -> String {
-    let first: Vec<String> = names.iter().take(LISTED).map(|name| format!("'{}'", shown(name))).collect();
-    match names.len().saturating_sub(LISTED) {
+pub(super) fn list_names(names: &[String]) -> String {
+    let first: Vec<String> = names.iter().take(MAX_LISTED_NAMES).map(|name| format!("'{}'", shorten(name))).collect();
+    match names.len().saturating_sub(MAX_LISTED_NAMES) {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
     }
@@ -69,8 +69,8 @@ mod tests {
             '\u{fffa}',
             '\u{e0041}',
         ] {
-            assert_eq!(escaped(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
+            assert_eq!(escape(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
         }
-        assert_eq!(escaped("é 'ß' 漢字 ع 🙂"), "é 'ß' 漢字 ع 🙂");
+        assert_eq!(escape("é 'ß' 漢字 ع 🙂"), "é 'ß' 漢字 ع 🙂");
     }
 }

@@ -18,7 +18,7 @@ pub(crate) enum Call {
 /// Calls `make`, which makes a system call of the given kind. In a test, the test's plan of failures may make the call fail.
 pub(super) fn call<V>(kind: Call, make: impl FnOnce() -> io::Result<V>) -> io::Result<V> {
     #[cfg(test)]
-    faults::before(kind)?;
+    faults::record_call(kind)?;
     #[cfg(not(test))]
     let _ = kind;
     make()
@@ -28,7 +28,7 @@ pub(super) fn call<V>(kind: Call, make: impl FnOnce() -> io::Result<V>) -> io::R
 /// the process, the write fails without an effect.
 pub(super) fn write_all(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     #[cfg(test)]
-    faults::before_write(|| file.write_all(&bytes[..bytes.len() / 2]))?;
+    faults::record_write(|| file.write_all(&bytes[..bytes.len() / 2]))?;
     file.write_all(bytes)
 }
 
@@ -72,7 +72,7 @@ pub(crate) mod faults {
     }
 
     /// Records a system call. Returns an error if the call fails according to the plan.
-    pub(in crate::file) fn before(call: Call) -> io::Result<()> {
+    pub(in crate::file) fn record_call(call: Call) -> io::Result<()> {
         STATE.with_borrow_mut(|state| {
             state.calls.push(call);
             let count = state.calls.len() - 1;
@@ -86,8 +86,8 @@ pub(crate) mod faults {
 
     /// Records a write. If the write fails according to the plan, calls `half`, which writes the first half of the bytes, and returns an error. Does
     /// not call `half` if the plan killed the process at an earlier call.
-    pub(in crate::file) fn before_write(half: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        before(Call::Write).inspect_err(|_| {
+    pub(in crate::file) fn record_write(half: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        record_call(Call::Write).inspect_err(|_| {
             let dead = STATE.with_borrow(|state| matches!(state.plan, Plan::Kill(at) if at < state.calls.len() - 1));
             if !dead {
                 half().expect("the test's own disk has space");

@@ -19,18 +19,18 @@ pub(super) const PREFIX: &str = ".wengert-";
 pub(super) const SUFFIX: &str = ".tmp";
 
 /// The number of random names that are tried for a new temporary file.
-const ATTEMPTS: usize = 100;
+const MAX_ATTEMPTS: usize = 100;
 
 /// The age after which a temporary file without a lock counts as a leftover of a killed process, also if another file than the current target was to
 /// be replaced. On some network file systems, other machines do not see the lock. The limit assumes that a write by another machine takes less than
 /// an hour.
-const ABANDONED: Duration = Duration::from_secs(3600);
+const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 /// Creates a temporary file in `folder` for the contents of `target`, and locks the file if the file system has locks.
 /// Returns its path and the open file, or an error if no file can be created.
 pub(super) fn create_temporary(folder: &Path, target: &Path) -> io::Result<(PathBuf, File)> {
     let prefix = prefix(target);
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_ATTEMPTS {
         let path = folder.join(format!("{prefix}{:016x}{SUFFIX}", RandomState::new().hash_one(())));
         match call(Call::Create, || File::options().write(true).create_new(true).open(&path)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -47,7 +47,7 @@ pub(super) fn create_temporary(folder: &Path, target: &Path) -> io::Result<(Path
 }
 
 /// Removes temporary files that killed processes left in `folder`: the files that were to replace `target`, and all files that are older than
-/// [`ABANDONED`]. Files that are locked or cannot be removed stay.
+/// [`ABANDONED_AFTER`]. Files that are locked or cannot be removed stay.
 pub(super) fn remove_leftovers(folder: &Path, target: &Path) {
     let prefix = prefix(target);
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -63,7 +63,7 @@ pub(super) fn remove_leftovers(folder: &Path, target: &Path) {
     }
 }
 
-/// Returns true for a temporary file whose name begins with `prefix`, and for every other temporary file that is older than [`ABANDONED`].
+/// Returns true for a temporary file whose name begins with `prefix`, and for every other temporary file that is older than [`ABANDONED_AFTER`].
 fn may_be_leftover(entry: &DirEntry, prefix: &str) -> bool {
     let name = entry.file_name();
     let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)) else {
@@ -71,7 +71,7 @@ fn may_be_leftover(entry: &DirEntry, prefix: &str) -> bool {
     };
     let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
     entry.file_type().is_ok_and(|kind| kind.is_file())
-        && (name.starts_with(prefix) || age().is_some_and(|age| age > ABANDONED))
+        && (name.starts_with(prefix) || age().is_some_and(|age| age > ABANDONED_AFTER))
 }
 
 /// Returns the beginning of the names of the temporary files for `target`.

@@ -9,7 +9,7 @@ use super::leftovers::{create_temporary, remove_leftovers};
 use crate::{Error, Result};
 
 /// The largest number of links in a chain of symbolic links, as in Linux.
-const LONGEST_CHAIN: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Replaces the file `path` by a new one that contains `bytes`. After an error, the old file is unchanged.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -72,7 +72,7 @@ fn follow_links(path: &Path) -> io::Result<PathBuf> {
     };
     let mut target = path.to_owned();
     // After the last link, the loop reads the path at the end of the chain once more, which is not a link.
-    for _ in 0..=LONGEST_CHAIN {
+    for _ in 0..=MAX_LINKS {
         match fs::read_link(&target) {
             Ok(next) => target = target.parent().unwrap_or(Path::new("")).join(next),
             Err(_) => return Ok(target),

@@ -44,7 +44,13 @@ pub fn evaluate<T: Float, X: Send + 'static, Y: Send + 'static, M>(
     forward: impl for<'t> Fn(&M, &'t Tape<T>, &X) -> Var<'t, T>,
     loss: impl for<'t> Fn(Var<'t, T>, &Y) -> Var<'t, T>,
 ) -> Result<Scores> {
-    score(loader, metrics, |tape, x| [forward(model, tape, x)], |[output], y| loss(output, y), |[output]| output)
+    evaluate_outputs(
+        loader,
+        metrics,
+        |tape, x| [forward(model, tape, x)],
+        |[output], y| loss(output, y),
+        |[output]| output,
+    )
 }
 
 /// Does the same as [`evaluate`] for a model with several outputs: `forward` returns an array of variables, and `loss` gets this array. The method
@@ -81,12 +87,12 @@ pub fn evaluate_heads<T: Float, X: Send + 'static, Y: Send + 'static, M, const N
     forward: impl for<'t> Fn(&M, &'t Tape<T>, &X) -> [Var<'t, T>; N],
     loss: impl for<'t> Fn([Var<'t, T>; N], &Y) -> Var<'t, T>,
 ) -> Result<Scores> {
-    score(loader, metrics, |tape, x| forward(model, tape, x), loss, |outputs| outputs)
+    evaluate_outputs(loader, metrics, |tape, x| forward(model, tape, x), loss, |outputs| outputs)
 }
 
 /// Returns the loss and the metrics of a model with `N` outputs. `collect` converts the values of the outputs to the form that the metrics
 /// expect.
-pub(super) fn score<T: Float, X: Send + 'static, Y: Send + 'static, O, const N: usize>(
+pub(super) fn evaluate_outputs<T: Float, X: Send + 'static, Y: Send + 'static, O, const N: usize>(
     loader: &DataLoader<(X, Y)>,
     metrics: &mut [(&str, &mut (dyn Metric<T, Y, O> + '_))],
     forward: impl for<'t> Fn(&'t Tape<T>, &X) -> [Var<'t, T>; N],

@@ -9,7 +9,7 @@ use wengert_tensor::{Float, Generator};
 use crate::checkpoint::{Checkpoint, Saved, save};
 use crate::error::Place;
 use crate::file::exists;
-use crate::fit::settings::{Settings, measure};
+use crate::fit::settings::{Settings, last_measure};
 use crate::history::History;
 use crate::module::Module;
 use crate::schedule::Plateau;
@@ -38,7 +38,7 @@ impl<T: Float> Settings<'_, T> {
         generator: &mut Generator,
     ) -> Result<History> {
         let log = self.folder.as_deref().unwrap_or(Path::new("")).join(LOG);
-        let history = read_log(&log, saved.integer("epoch")?)?.reordered(names);
+        let history = read_log(&log, saved.integer("epoch")?)?.with_metric_order(names);
         saved.load_model(model)?;
         if let Some((_, average)) = &mut self.average {
             saved.load_states("average", &mut **average, model)?;
@@ -56,8 +56,8 @@ impl<T: Float> Settings<'_, T> {
     /// Updates early stopping. If the training has a folder, writes the log, and the model if this epoch improves the
     /// measure. The log is written before the checkpoint. So after an interruption, the log has at least as many epochs
     /// as the checkpoint, unless the checkpoint is from an earlier training run.
-    pub(super) fn save_best(&mut self, history: &History, model: &dyn Module<T>) -> Result<()> {
-        let improved = self.stopping.update(measure(history, "early stopping", &self.monitor)?);
+    pub(super) fn record_epoch(&mut self, history: &History, model: &dyn Module<T>) -> Result<()> {
+        let improved = self.stopping.update(last_measure(history, "early stopping", &self.monitor)?);
         let Some(folder) = &self.folder else { return Ok(()) };
         history.save(folder.join(LOG))?;
         if improved { save(model, folder.join(BEST)) } else { Ok(()) }

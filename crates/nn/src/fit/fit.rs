@@ -8,12 +8,12 @@ use wengert_macros::precompiled;
 use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::data::DataLoader;
-use crate::fit::accumulated::Accumulated;
 use crate::fit::early_stopping::EarlyStopping;
-use crate::fit::evaluate::{Mean, check_names, score};
+use crate::fit::evaluate::{Mean, check_names, evaluate_outputs};
 use crate::fit::files::LAST;
+use crate::fit::gradient_accumulator::GradientAccumulator;
 use crate::fit::progress::{Progress, Reporter};
-use crate::fit::settings::{Pace, Settings};
+use crate::fit::settings::{Interval, Settings};
 use crate::history::{Epoch, History, Scores};
 use crate::metrics::Metric;
 use crate::module::Module;
@@ -150,18 +150,18 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
     /// Sets the learning rate of each epoch by a schedule. Epochs are counted from 0. Replaces other schedules.
     #[must_use]
     pub fn schedule(self, schedule: impl Schedule + 'a) -> Self {
-        self.scheduled(Pace::Epochs, Box::new(schedule))
+        self.set_schedule(Interval::Epochs, Box::new(schedule))
     }
 
     /// Sets the learning rate of each step by a schedule. A batch is a step, unless gradients are
     /// [accumulated](Self::accumulate), and steps are counted from 0. Replaces other schedules.
     #[must_use]
     pub fn schedule_steps(self, schedule: impl Schedule + 'a) -> Self {
-        self.scheduled(Pace::Steps, Box::new(schedule))
+        self.set_schedule(Interval::Steps, Box::new(schedule))
     }
 
-    fn scheduled(mut self, pace: Pace, schedule: Box<dyn Schedule + 'a>) -> Self {
-        (self.settings.schedule, self.settings.plateau) = (Some((pace, schedule)), None);
+    fn set_schedule(mut self, interval: Interval, schedule: Box<dyn Schedule + 'a>) -> Self {
+        (self.settings.schedule, self.settings.plateau) = (Some((interval, schedule)), None);
         self
     }
 
@@ -235,18 +235,19 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
             if self.settings.stopping.should_stop() {
                 break;
             }
-            reporter.begin(epoch + 1, train.len());
+            reporter.start_epoch(epoch + 1, train.len());
             self.metrics.iter_mut().for_each(|(_, metric)| metric.reset());
-            let (mut mean, mut accumulated) = (Mean::default(), Accumulated::new(self.settings.accumulate));
+            let (mut mean, mut accumulator) =
+                (Mean::default(), GradientAccumulator::new(self.settings.batches_per_step));
             for (batch, samples) in train.epoch(epoch).enumerate() {
                 let (inputs, targets) = samples?;
-                self.settings.rate(epoch, batch, train.len()).into_iter().for_each(|lr| optimizer.set_lr(lr));
-                let place = [epoch + 1, batch as u64 + 1];
-                let (value, gradients, outputs) = finite_gradients(model.as_module(), generator, place, |tape| {
+                self.settings.learning_rate(epoch, batch, train.len()).into_iter().for_each(|lr| optimizer.set_lr(lr));
+                let position = [epoch + 1, batch as u64 + 1];
+                let (value, gradients, outputs) = finite_gradients(model.as_module(), generator, position, |tape| {
                     let outputs = forward(model, tape, &inputs);
                     (loss(outputs, &targets), outputs)
                 })?;
-                if let Some(sum) = accumulated.add(gradients, train.batch_len(batch), batch + 1 == train.len())? {
+                if let Some(sum) = accumulator.add(gradients, train.batch_len(batch), batch + 1 == train.len())? {
                     self.step(sum, model, optimizer)?;
                 }
                 mean.add(value, train.batch_len(batch));
@@ -254,7 +255,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
                 for (_, metric) in &mut self.metrics {
                     metric.update(&outputs, &targets)?;
                 }
-                reporter.batch(mean.value());
+                reporter.finish_batch(mean.value());
             }
             let metrics = self.metrics.iter().map(|(name, metric)| (name.clone(), metric.value())).collect();
             let results = Epoch {
@@ -262,13 +263,13 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
                 train: Scores { loss: mean.value(), metrics },
                 validation: None,
             };
-            self.validate(&mut history, model, results, |model, loader, metrics| {
-                score(loader, metrics, |tape, x| forward(model, tape, x), &loss, collect)
+            self.validate_and_record(&mut history, model, results, |model, loader, metrics| {
+                evaluate_outputs(loader, metrics, |tape, x| forward(model, tape, x), &loss, collect)
             })?;
             self.finish_epoch(&history, model, optimizer, generator)?;
             let is_last = epoch + 1 == self.settings.epochs || self.settings.stopping.should_stop();
-            history.last().into_iter().for_each(|last| reporter.epoch(epoch + 1, last, is_last));
-            if self.settings.call_back(&history, model.as_module())?.is_break() {
+            history.last().into_iter().for_each(|last| reporter.finish_epoch(epoch + 1, last, is_last));
+            if self.settings.run_callbacks(&history, model.as_module())?.is_break() {
                 break;
             }
         }
@@ -285,7 +286,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
     ) -> Result<()> {
         self.settings.clip(&mut gradients)?;
         optimizer.try_step(model, &gradients)?;
-        self.settings.after_step(model.as_module())
+        self.settings.update_step_average(model.as_module())
     }
 
     /// Restores the state of an interrupted training, and returns the history of the completed epochs. Without a
@@ -313,7 +314,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
         optimizer: &mut P,
         generator: &Generator,
     ) -> Result<()> {
-        if let Some(lr) = self.settings.plateau_rate(history)? {
+        if let Some(lr) = self.settings.step_plateau(history)? {
             optimizer.set_lr(lr);
         }
         let Some(folder) = &self.settings.folder else { return Ok(()) };
@@ -322,9 +323,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
     }
 
     /// Validates the model by `evaluate` if there are validation samples. Adds the epoch to the history, and calls
-    /// [`save_best`](Settings::save_best). The validation and the saved model use the average of the weights if there is
+    /// [`record_epoch`](Settings::record_epoch). The validation and the saved model use the average of the weights if there is
     /// one, because it usually predicts better than the last weights.
-    fn validate<M: Module<T>>(
+    fn validate_and_record<M: Module<T>>(
         &mut self,
         history: &mut History,
         model: &mut M,
@@ -336,7 +337,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
         let validation = self.validation.map(|loader| evaluate(model, loader, &mut metrics)).transpose();
         let scored = validation.and_then(|validation| {
             history.push(Epoch { validation, ..results });
-            self.settings.save_best(history, model.as_module())
+            self.settings.record_epoch(history, model.as_module())
         });
         if swapped {
             self.settings.swap_average(model.as_module_mut())?;
@@ -471,9 +472,9 @@ fn finite_gradients<T: Float, const N: usize>(
 ) -> Result<(f64, Gradients<T>, [Tensor<T>; N])> {
     let before = generator.clone();
     let (value, gradients, outputs) = Tape::training(generator).try_value_and_gradients_with(&compute)?;
-    if let Some(what) = non_finite(model, value, &gradients) {
+    if let Some(what) = describe_non_finite(model, value, &gradients) {
         let tape = Tape::training(&mut before.clone());
-        let origin = origin(model, &tape, compute(&tape).0)?;
+        let origin = find_non_finite_origin(model, &tape, compute(&tape).0)?;
         return Err(Error::NonFinite { epoch, batch, what, origin });
     }
     Ok((value.to_f64(), gradients, outputs))
@@ -481,7 +482,7 @@ fn finite_gradients<T: Float, const N: usize>(
 
 /// Returns the text of an error if the loss or a gradient is NaN or infinite, otherwise `None`.
 #[precompiled]
-fn non_finite<T: Float>(model: &dyn Module<T>, loss: T, gradients: &Gradients<T>) -> Option<String> {
+fn describe_non_finite<T: Float>(model: &dyn Module<T>, loss: T, gradients: &Gradients<T>) -> Option<String> {
     if !loss.is_finite() {
         return Some(format!("the loss is {loss}"));
     }
@@ -493,7 +494,11 @@ fn non_finite<T: Float>(model: &dyn Module<T>, loss: T, gradients: &Gradients<T>
 /// `None` if all results are finite. The caller has recorded the loss again on `tape`. This function records the
 /// derivative.
 #[precompiled]
-fn origin<'t, T: Float>(model: &dyn Module<T>, tape: &'t Tape<T>, loss: Var<'t, T>) -> Result<Option<Box<NonFinite>>> {
+fn find_non_finite_origin<'t, T: Float>(
+    model: &dyn Module<T>,
+    tape: &'t Tape<T>,
+    loss: Var<'t, T>,
+) -> Result<Option<Box<NonFinite>>> {
     let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
     let trained: Vec<Var<'_, T>> =
         trained.map(|parameter| tape.try_parameter(parameter)).collect::<std::result::Result<_, _>>()?;

@@ -2,12 +2,12 @@
 //! [`Optimizer`](crate::Optimizer), [`Metric`](crate::metrics::Metric), [`Schedule`](crate::Schedule),
 //! [`EarlyStopping`], [`evaluate`], [`History`](crate::History), [`Checkpoint`](crate::Checkpoint).
 
-mod accumulated;
 mod early_stopping;
 mod evaluate;
 mod files;
 #[allow(clippy::module_inception)]
 mod fit;
+mod gradient_accumulator;
 mod options;
 mod predict;
 mod progress;

@@ -6,7 +6,7 @@ use wengert_tensor::Float;
 
 use crate::Result;
 use crate::fit::fit::Fit;
-use crate::fit::settings::Pace;
+use crate::fit::settings::Interval;
 use crate::history::History;
 use crate::module::Module;
 use crate::optim::WeightAverage;
@@ -27,7 +27,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
     #[track_caller]
     pub fn accumulate(mut self, batches: usize) -> Self {
         assert!(batches > 0, "accumulate: expected at least 1 batch in a step, but got 0");
-        self.settings.accumulate = batches;
+        self.settings.batches_per_step = batches;
         self
     }
 
@@ -60,7 +60,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
     /// ```
     #[must_use]
     pub fn average_steps(mut self, average: &'a mut WeightAverage<T>) -> Self {
-        self.settings.average = Some((Pace::Steps, average));
+        self.settings.average = Some((Interval::Steps, average));
         self
     }
 
@@ -68,7 +68,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
     /// [`average_steps`](Self::average_steps). The last call of one of these two methods counts. PyTorch: `swa_utils`.
     #[must_use]
     pub fn average_epochs(mut self, average: &'a mut WeightAverage<T>) -> Self {
-        self.settings.average = Some((Pace::Epochs, average));
+        self.settings.average = Some((Interval::Epochs, average));
         self
     }
 

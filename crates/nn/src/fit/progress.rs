@@ -33,10 +33,10 @@ pub(super) struct Reporter {
     progress: Progress,
     epochs: u64,
     /// The time at which the training run started or resumed. `None` on WebAssembly, which has no clock; the lines then show no times.
-    started: Option<Instant>,
-    done: u64,
+    start_time: Option<Instant>,
+    n_epochs_done: u64,
     /// True after the output could not be written.
-    failed: bool,
+    has_failed: bool,
     #[cfg(feature = "progress")]
     bar: Option<indicatif::ProgressBar>,
 }
@@ -47,9 +47,9 @@ impl Reporter {
         Reporter {
             progress,
             epochs,
-            started: (!cfg!(target_family = "wasm")).then(Instant::now),
-            done: 0,
-            failed: false,
+            start_time: (!cfg!(target_family = "wasm")).then(Instant::now),
+            n_epochs_done: 0,
+            has_failed: false,
             #[cfg(feature = "progress")]
             bar: None,
         }
@@ -58,7 +58,7 @@ impl Reporter {
     /// Shows a bar for the epoch with the number `epoch`, which has `batches` batches, if the display is
     /// [`Progress::Bar`].
     #[cfg(feature = "progress")]
-    pub(super) fn begin(&mut self, epoch: u64, batches: usize) {
+    pub(super) fn start_epoch(&mut self, epoch: u64, batches: usize) {
         if self.progress == Progress::Bar {
             let style = "epoch {prefix} {wide_bar} {pos}/{len}  {msg}  {eta} left";
             let style = indicatif::ProgressStyle::with_template(style);
@@ -68,11 +68,11 @@ impl Reporter {
     }
 
     #[cfg(not(feature = "progress"))]
-    pub(super) fn begin(&mut self, _: u64, _: usize) {}
+    pub(super) fn start_epoch(&mut self, _: u64, _: usize) {}
 
     /// Moves the bar, if there is one, because a batch is complete. `loss` is the mean loss so far.
     #[cfg(feature = "progress")]
-    pub(super) fn batch(&self, loss: f64) {
+    pub(super) fn finish_batch(&self, loss: f64) {
         if let Some(bar) = &self.bar {
             bar.set_message(format!("loss {loss:.4}"));
             bar.inc(1);
@@ -80,30 +80,35 @@ impl Reporter {
     }
 
     #[cfg(not(feature = "progress"))]
-    pub(super) fn batch(&self, _: f64) {}
+    pub(super) fn finish_batch(&self, _: f64) {}
 
     /// Removes the bar, and prints the line of the completed epoch, except with [`Progress::Quiet`]. Prints the header before the
     /// first line, if there is validation. `is_last` is true if the training ends after this epoch.
-    pub(super) fn epoch(&mut self, number: u64, epoch: &Epoch, is_last: bool) {
+    pub(super) fn finish_epoch(&mut self, number: u64, epoch: &Epoch, is_last: bool) {
         #[cfg(feature = "progress")]
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
-        self.done += 1;
+        self.n_epochs_done += 1;
         if self.progress != Progress::Quiet {
-            let text = self.text(number, epoch, self.started.map(|started| started.elapsed().as_secs_f64()), is_last);
-            self.show(&text, &mut io::stdout().lock(), &mut io::stderr().lock());
+            let text = self.epoch_text(
+                number,
+                epoch,
+                self.start_time.map(|start_time| start_time.elapsed().as_secs_f64()),
+                is_last,
+            );
+            self.print(&text, &mut io::stdout().lock(), &mut io::stderr().lock());
         }
     }
 
     /// Writes a text and a line break to `output`. After the first failure it writes nothing more. The failure is reported to `errors`,
     /// unless the reader of `output` has closed it, as `head` does.
-    fn show(&mut self, text: &str, output: &mut dyn Write, errors: &mut dyn Write) {
-        if self.failed {
+    fn print(&mut self, text: &str, output: &mut dyn Write, errors: &mut dyn Write) {
+        if self.has_failed {
             return;
         }
         if let Err(error) = writeln!(output, "{text}").and_then(|()| output.flush()) {
-            self.failed = true;
+            self.has_failed = true;
             if error.kind() != io::ErrorKind::BrokenPipe {
                 let _ = writeln!(errors, "the training continues, but its progress cannot be written: {error}");
             }
@@ -111,22 +116,22 @@ impl Reporter {
     }
 
     /// Returns the line of an epoch. With validation, the header is above the line of the first epoch that this process trains.
-    fn text(&self, number: u64, epoch: &Epoch, seconds: Option<f64>, is_last: bool) -> String {
-        let line = self.line(number, epoch, seconds, is_last);
-        if self.done == 1 && epoch.validation.is_some() { format!("{HEADER}\n{line}") } else { line }
+    fn epoch_text(&self, number: u64, epoch: &Epoch, seconds: Option<f64>, is_last: bool) -> String {
+        let line = self.epoch_line(number, epoch, seconds, is_last);
+        if self.n_epochs_done == 1 && epoch.validation.is_some() { format!("{HEADER}\n{line}") } else { line }
     }
 
     /// Returns the line of an epoch: `epoch  3/20  loss 0.5000 / 0.5100  15 s left`. The line of the last epoch has the time since the training run
     /// started or resumed, instead of the remaining time. Without a clock, the time is missing.
-    fn line(&self, number: u64, epoch: &Epoch, seconds: Option<f64>, is_last: bool) -> String {
+    fn epoch_line(&self, number: u64, epoch: &Epoch, seconds: Option<f64>, is_last: bool) -> String {
         let width = self.epochs.to_string().len();
         let mut line = format!("epoch {number:width$}/{}  {epoch}", self.epochs);
         let _ = match seconds {
             None => Ok(()),
-            Some(seconds) if is_last => write!(line, "  {}", duration(seconds)),
+            Some(seconds) if is_last => write!(line, "  {}", format_duration(seconds)),
             Some(seconds) => {
-                let left = seconds / self.done as f64 * (self.epochs - number) as f64;
-                write!(line, "  {} left", duration(left))
+                let left = seconds / self.n_epochs_done as f64 * (self.epochs - number) as f64;
+                write!(line, "  {} left", format_duration(left))
             }
         };
         line
@@ -134,7 +139,7 @@ impl Reporter {
 }
 
 /// Returns a duration as text: `0.5 s`, `42 s`, `3 min 10 s`, `2 h 5 min`.
-fn duration(seconds: f64) -> String {
+fn format_duration(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
         0..10 => format!("{seconds:.1} s"),
@@ -173,29 +178,32 @@ mod tests {
         ] {
             let (mut reporter, mut errors) = (Reporter::new(Progress::Lines, 20), Vec::new());
             for _ in 0..2 {
-                reporter.show("epoch", &mut Failing(kind), &mut errors);
+                reporter.print("epoch", &mut Failing(kind), &mut errors);
             }
             assert_eq!(String::from_utf8(errors).unwrap(), expected);
             // The output and the output for errors may both fail. The program then continues without a display.
-            Reporter::new(Progress::Lines, 1).show("epoch", &mut Failing(kind), &mut Failing(kind));
+            Reporter::new(Progress::Lines, 1).print("epoch", &mut Failing(kind), &mut Failing(kind));
         }
         let (mut output, mut errors) = (Vec::new(), Vec::new());
-        Reporter::new(Progress::Lines, 1).show("epoch", &mut output, &mut errors);
+        Reporter::new(Progress::Lines, 1).print("epoch", &mut output, &mut errors);
         assert_eq!((&output[..], &errors[..]), (&b"epoch\n"[..], &b""[..]));
     }
 
     #[test]
     fn lines_estimate_the_remaining_time() {
         let mut reporter = Reporter::new(Progress::Lines, 20);
-        reporter.done = 2;
+        reporter.n_epochs_done = 2;
         let train = Scores { loss: 0.5, metrics: Vec::new() };
         let epoch = Epoch { lr: 0.1, train, validation: None };
-        assert_eq!(reporter.line(2, &epoch, Some(10.0), false), "epoch  2/20  loss 0.5000  1 min 30 s left");
-        assert_eq!(reporter.line(2, &epoch, None, false), "epoch  2/20  loss 0.5000");
-        assert_eq!(reporter.line(20, &epoch, Some(7530.0), true), "epoch 20/20  loss 0.5000  2 h 5 min");
+        assert_eq!(reporter.epoch_line(2, &epoch, Some(10.0), false), "epoch  2/20  loss 0.5000  1 min 30 s left");
+        assert_eq!(reporter.epoch_line(2, &epoch, None, false), "epoch  2/20  loss 0.5000");
+        assert_eq!(reporter.epoch_line(20, &epoch, Some(7530.0), true), "epoch 20/20  loss 0.5000  2 h 5 min");
         // The training stops early.
-        assert_eq!(reporter.line(9, &epoch, Some(12.0), true), "epoch  9/20  loss 0.5000  12 s");
-        assert_eq!([duration(0.04), duration(9.4), duration(59.7)], ["0.0 s", "9.4 s", "1 min 0 s"]);
+        assert_eq!(reporter.epoch_line(9, &epoch, Some(12.0), true), "epoch  9/20  loss 0.5000  12 s");
+        assert_eq!(
+            [format_duration(0.04), format_duration(9.4), format_duration(59.7)],
+            ["0.0 s", "9.4 s", "1 min 0 s"]
+        );
     }
 
     /// Returns an epoch with validation and with these metrics.
@@ -208,8 +216,8 @@ mod tests {
     #[test]
     fn a_line_with_one_metric_fits_into_80_columns() {
         let line = |epochs, number, epoch: &Epoch, seconds| {
-            let reporter = Reporter { done: 1, ..Reporter::new(Progress::Lines, epochs) };
-            reporter.line(number, epoch, Some(seconds), false)
+            let reporter = Reporter { n_epochs_done: 1, ..Reporter::new(Progress::Lines, epochs) };
+            reporter.epoch_line(number, epoch, Some(seconds), false)
         };
         let usual = line(30, 12, &epoch(&["accuracy"]), 0.25);
         assert_eq!(usual, "epoch 12/30  loss 0.3819 / 0.3581  accuracy 0.9896 / 0.9911  4.5 s left");
@@ -234,8 +242,14 @@ mod tests {
 
     #[test]
     fn the_first_line_of_a_training_with_validation_has_a_header() {
-        let text =
-            |done, epoch: &Epoch| Reporter { done, ..Reporter::new(Progress::Lines, 9) }.text(done, epoch, None, false);
+        let text = |n_epochs_done, epoch: &Epoch| {
+            Reporter { n_epochs_done, ..Reporter::new(Progress::Lines, 9) }.epoch_text(
+                n_epochs_done,
+                epoch,
+                None,
+                false,
+            )
+        };
         let (with, without) = (epoch(&[]), Epoch { validation: None, ..epoch(&[]) });
         assert_eq!(text(1, &with), "values: training data / validation data\nepoch 1/9  loss 0.3819 / 0.3581");
         assert_eq!(text(2, &with), "epoch 2/9  loss 0.3819 / 0.3581");

@@ -18,13 +18,13 @@ use crate::{Error, Result};
 /// The settings of [`Fit`](crate::Fit) except for the data, the metrics and the display of the progress.
 pub(super) struct Settings<'a, T: Float> {
     pub(super) epochs: u64,
-    pub(super) schedule: Option<(Pace, Box<dyn Schedule + 'a>)>,
+    pub(super) schedule: Option<(Interval, Box<dyn Schedule + 'a>)>,
     /// The name of the measure that the plateau schedule watches, and the schedule itself.
     pub(super) plateau: Option<(String, ReduceLROnPlateau)>,
     pub(super) clip_norm: Option<f64>,
     /// The number of batches in a step.
-    pub(super) accumulate: usize,
-    pub(super) average: Option<(Pace, &'a mut WeightAverage<T>)>,
+    pub(super) batches_per_step: usize,
+    pub(super) average: Option<(Interval, &'a mut WeightAverage<T>)>,
     pub(super) callbacks: Vec<Callback<'a, T>>,
     /// The name of the measure that determines the best epoch and early stopping.
     pub(super) monitor: String,
@@ -38,7 +38,7 @@ pub(super) type Callback<'a, T> = Box<dyn FnMut(&History, &dyn Module<T>) -> Res
 
 /// The unit in which a schedule or an average counts: epochs or steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pace {
+pub(super) enum Interval {
     Epochs,
     Steps,
 }
@@ -51,7 +51,7 @@ impl<T: Float> Settings<'_, T> {
             schedule: None,
             plateau: None,
             clip_norm: None,
-            accumulate: 1,
+            batches_per_step: 1,
             average: None,
             callbacks: Vec::new(),
             monitor: "loss".to_owned(),
@@ -66,11 +66,11 @@ impl<T: Float> Settings<'_, T> {
 impl<T: Float> Settings<'_, T> {
     /// Returns the learning rate of the step to which the batch with index `batch` belongs, or `None` without a schedule. An epoch has
     /// `batches` batches.
-    pub(super) fn rate(&self, epoch: u64, batch: usize, batches: usize) -> Option<f64> {
-        let (pace, schedule) = self.schedule.as_ref()?;
-        let steps = batches.div_ceil(self.accumulate) as u64;
-        let step = epoch * steps + (batch / self.accumulate) as u64;
-        Some((**schedule).lr(if *pace == Pace::Epochs { epoch } else { step }))
+    pub(super) fn learning_rate(&self, epoch: u64, batch: usize, batches: usize) -> Option<f64> {
+        let (interval, schedule) = self.schedule.as_ref()?;
+        let steps = batches.div_ceil(self.batches_per_step) as u64;
+        let step = epoch * steps + (batch / self.batches_per_step) as u64;
+        Some((**schedule).lr(if *interval == Interval::Epochs { epoch } else { step }))
     }
 
     /// Returns an error if the largest norm of the gradients is negative or NaN, or if the training is to resume and
@@ -95,16 +95,16 @@ impl<T: Float> Settings<'_, T> {
     }
 
     /// Adds the weights of the model to the average, if there is an average over steps.
-    pub(super) fn after_step(&mut self, model: &dyn Module<T>) -> Result<()> {
+    pub(super) fn update_step_average(&mut self, model: &dyn Module<T>) -> Result<()> {
         match &mut self.average {
-            Some((Pace::Steps, average)) => average.try_update(model),
+            Some((Interval::Steps, average)) => average.try_update(model),
             _ => Ok(()),
         }
     }
 
     /// Calls the callbacks until one of them ends the training or returns an error. Returns `Break` if a callback ends
     /// the training.
-    pub(super) fn call_back(&mut self, history: &History, model: &dyn Module<T>) -> Result<ControlFlow<()>> {
+    pub(super) fn run_callbacks(&mut self, history: &History, model: &dyn Module<T>) -> Result<ControlFlow<()>> {
         for callback in &mut self.callbacks {
             if callback(history, model)?.is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -116,8 +116,8 @@ impl<T: Float> Settings<'_, T> {
     /// If the settings have an average, exchanges the weights of `model` with the average. If the average is over epochs, the weights of this epoch
     /// are first added to it. Returns false if there is no average, or no weights were added to the average yet.
     pub(super) fn swap_in_average(&mut self, model: &mut dyn Module<T>) -> Result<bool> {
-        let Some((pace, average)) = &mut self.average else { return Ok(false) };
-        if *pace == Pace::Epochs {
+        let Some((interval, average)) = &mut self.average else { return Ok(false) };
+        if *interval == Interval::Epochs {
             average.try_update(&*model)?;
         }
         // If no step was made, there is no average yet.
@@ -138,15 +138,15 @@ impl<T: Float> Settings<'_, T> {
 
     /// Updates the plateau schedule, and returns its learning rate for the next epoch, or `None` without a plateau
     /// schedule. If the history does not have the measure of the schedule, returns an error.
-    pub(super) fn plateau_rate(&mut self, history: &History) -> Result<Option<f64>> {
+    pub(super) fn step_plateau(&mut self, history: &History) -> Result<Option<f64>> {
         let Some((name, plateau)) = &mut self.plateau else { return Ok(None) };
-        Ok(Some(plateau.step(measure(history, "plateau", name)?)))
+        Ok(Some(plateau.step(last_measure(history, "plateau", name)?)))
     }
 }
 
 /// Returns the measure `name` of the last epoch, from the validation samples if there are any. Errors show `setting`, the option that uses
 /// the measure.
-pub(super) fn measure(history: &History, setting: &str, name: &str) -> Result<f64> {
+pub(super) fn last_measure(history: &History, setting: &str, name: &str) -> Result<f64> {
     let scores = history.last().map(|last| last.validation.as_ref().unwrap_or(&last.train));
     scores
         .and_then(|scores| scores.get(name))

@@ -44,7 +44,7 @@ pub fn try_normal<T: Float>(
     if std.is_nan() || std < 0.0 {
         return Err(Error::Argument { message: format!("normal expects std >= 0.0, but found std {std}"), at });
     }
-    drawn(&shape, || mean + std * generator.normal())
+    draw_tensor(&shape, || mean + std * generator.normal())
 }
 
 /// Returns a tensor of `shape` with elements drawn from a normal distribution that is limited to values from `low` to `high`. These bounds are
@@ -82,13 +82,13 @@ pub fn try_truncated_normal<T: Float>(
         );
         return Err(Error::Argument { message, at });
     }
-    drawn(&shape, || (mean + std * generator.truncated_normal(least, most)).clamp(low, high))
+    draw_tensor(&shape, || (mean + std * generator.truncated_normal(least, most)).clamp(low, high))
 }
 
 /// Returns a tensor of `shape` with elements that `draw` returns one after the other, in row-major order.
 #[track_caller]
-pub(super) fn drawn<T: Float>(shape: &Shape, mut draw: impl FnMut() -> f64) -> Result<Tensor<T>, Error> {
-    let mut drawn = Tensor::try_full(shape, T::ZERO)?;
-    drawn.make_mut().iter_mut().for_each(|element| *element = T::from_f64(draw()));
-    Ok(drawn)
+pub(super) fn draw_tensor<T: Float>(shape: &Shape, mut draw: impl FnMut() -> f64) -> Result<Tensor<T>, Error> {
+    let mut draw_tensor = Tensor::try_full(shape, T::ZERO)?;
+    draw_tensor.make_mut().iter_mut().for_each(|element| *element = T::from_f64(draw()));
+    Ok(draw_tensor)
 }

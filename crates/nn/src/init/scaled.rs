@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use wengert_tensor::{Error, Float, Generator, Shape, Site, Sizes, Tensor};
 
 use crate::init::fan::{Fan, Nonlinearity, fans_at};
-use crate::init::random::drawn;
+use crate::init::random::draw_tensor;
 
 /// Returns a weight with elements drawn uniformly from -b to b, where b = `gain` √(6 / (fan in + fan out)). This bound is a compromise: √(3 / fan in)
 /// keeps the size of the values from layer to layer, and √(3 / fan out) keeps the size of the gradients (X. Glorot and Y. Bengio, "Understanding the
@@ -51,7 +51,7 @@ pub fn try_xavier_normal<T: Float>(
     let shape = shape.into().resolve_plain(at)?;
     let (inputs, outputs) = fans_at(&shape, at)?;
     let std = gain * (2.0 / inputs.saturating_add(outputs) as f64).sqrt();
-    drawn(&shape, || std * generator.normal())
+    draw_tensor(&shape, || std * generator.normal())
 }
 
 /// Returns a weight with elements drawn uniformly from -b to b, where b = gain √(3 / fan). The gain belongs to `nonlinearity`, and `fan` selects
@@ -100,7 +100,7 @@ pub fn try_kaiming_normal<T: Float>(
     let at = Site::here("kaiming_normal");
     let shape = shape.into().resolve_plain(at)?;
     let std = kaiming_std(&shape, fan, nonlinearity, at)?;
-    drawn(&shape, || std * generator.normal())
+    draw_tensor(&shape, || std * generator.normal())
 }
 
 /// Returns the standard deviation gain / √fan of a weight, with the gain of `nonlinearity` and the fan that `fan` selects.
@@ -112,5 +112,5 @@ fn kaiming_std(shape: &Shape, fan: Fan, nonlinearity: Nonlinearity, at: Site) ->
 
 /// Returns a tensor of `shape` with elements drawn uniformly from -`bound` to `bound`.
 fn symmetric_uniform<T: Float>(shape: &Shape, bound: f64, generator: &mut Generator) -> Result<Tensor<T>, Error> {
-    drawn(shape, || bound * (2.0 * generator.uniform() - 1.0))
+    draw_tensor(shape, || bound * (2.0 * generator.uniform() - 1.0))
 }

@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 use wengert_tensor::{Error, Float, Generator, Site, Sizes, Tensor};
 
-use crate::init::random::drawn;
+use crate::init::random::draw_tensor;
 
 /// Returns the weight `[out, in / groups, …kernel]` of a convolution that copies its input channels. In each group, output channel d has the
 /// number 1 at the centre of the kernel for input channel d, and 0 elsewhere. The centre of a kernel has the index size / 2, rounded down, in
@@ -91,7 +91,7 @@ pub fn try_sparse<T: Float>(
     if std.is_nan() || std < 0.0 {
         return refuse(format!("sparse expects std >= 0.0, but found std {std}"));
     }
-    let mut weight: Tensor<T> = drawn(&shape, || std * generator.normal())?;
+    let mut weight: Tensor<T> = draw_tensor(&shape, || std * generator.normal())?;
     if weight.numel() == 0 {
         return Ok(weight);
     }

@@ -30,7 +30,7 @@ use crate::module::Module;
 pub struct CosineSimilarity {
     dim: isize,
     eps: f64,
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
 }
 
 impl Default for CosineSimilarity {
@@ -45,7 +45,7 @@ impl CosineSimilarity {
     /// Returns a layer over the dimension `dim`; negative values count from the end.
     #[track_caller]
     pub fn new(dim: isize) -> Self {
-        CosineSimilarity { dim, eps: 1e-8, made: Location::caller() }
+        CosineSimilarity { dim, eps: 1e-8, created_at: Location::caller() }
     }
 
     /// Sets the smallest norm by which the layer divides; 1e-8 by default. It must not be negative.
@@ -64,7 +64,7 @@ impl CosineSimilarity {
     /// If the shapes do not broadcast or lack the dimension, `eps` is negative or NaN, or the inputs belong to different tapes. The error names
     /// the layer.
     pub fn try_forward<'t, T: Float>(&self, x1: Var<'t, T>, x2: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of::<T, _>(self, x1.try_cosine_similarity(x2, self.dim, self.eps), self.made, || {
+        output_of::<T, _>(self, x1.try_cosine_similarity(x2, self.dim, self.eps), self.created_at, || {
             let CosineSimilarity { dim, eps, .. } = self;
             format!("CosineSimilarity(dim={dim}, eps={eps}) on inputs of shapes {} and {}", x1.shape(), x2.shape())
         })
@@ -93,7 +93,7 @@ pub struct PairwiseDistance {
     p: f64,
     eps: f64,
     keepdim: bool,
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
 }
 
 impl Default for PairwiseDistance {
@@ -108,7 +108,7 @@ impl PairwiseDistance {
     /// Returns a layer with the `p`-norm.
     #[track_caller]
     pub fn new(p: impl Into<f64>) -> Self {
-        PairwiseDistance { p: p.into(), eps: 1e-6, keepdim: false, made: Location::caller() }
+        PairwiseDistance { p: p.into(), eps: 1e-6, keepdim: false, created_at: Location::caller() }
     }
 
     /// Sets the number that the layer adds to each difference; 1e-6 by default.
@@ -136,7 +136,7 @@ impl PairwiseDistance {
             true => x1.try_pairwise_distance_keepdim(x2, self.p, self.eps),
             false => x1.try_pairwise_distance(x2, self.p, self.eps),
         };
-        output_of::<T, _>(self, distance, self.made, || {
+        output_of::<T, _>(self, distance, self.created_at, || {
             let PairwiseDistance { p, eps, .. } = self;
             format!("PairwiseDistance(p={p}, eps={eps}) on inputs of shapes {} and {}", x1.shape(), x2.shape())
         })

@@ -7,40 +7,40 @@ use wengert_autograd::{Error as TapeError, Parameter, Tape, Var};
 use wengert_tensor::{Float, Generator, Site};
 
 use crate::module::Module;
-use crate::trace::{self, Output};
+use crate::trace::{self, LayerOutput};
 use crate::{Error, Result};
 
-/// Adds the description of a layer to the error of an operation, if `result` is an error. `about` describes the layer's kind and sizes and
-/// its input's shape. `made` is the line of code that made the layer.
-pub(crate) fn in_layer<V>(
+/// Adds the description of a layer to the error of an operation, if `result` is an error. `describe` describes the layer's kind and sizes and
+/// its input's shape. `created_at` is the line of code that made the layer.
+pub(crate) fn add_layer_context<V>(
     result: std::result::Result<V, TapeError>,
-    made: &'static Location<'static>,
-    about: impl FnOnce() -> String,
+    created_at: &'static Location<'static>,
+    describe: impl FnOnce() -> String,
 ) -> Result<V> {
-    result.map_err(|source| Error::Layer { layer: about(), made, source: Box::new(source) })
+    result.map_err(|source| Error::Layer { layer: describe(), created_at, source: Box::new(source) })
 }
 
 /// Passes `output`, the output of `layer`, to the hooks of the layer, and returns the output that the hooks return. Records the shape of
-/// this output for [`Module::summary_with`]. If `output` is an error, adds the layer's description to it, as [`in_layer`] does.
-pub(crate) fn output_of<T: Float, V: Output<T>>(
+/// this output for [`Module::summary_with`]. If `output` is an error, adds the layer's description to it, as [`add_layer_context`] does.
+pub(crate) fn output_of<T: Float, V: LayerOutput<T>>(
     layer: &(impl Module<T> + ?Sized),
     output: std::result::Result<V, TapeError>,
-    made: &'static Location<'static>,
-    about: impl FnOnce() -> String,
+    created_at: &'static Location<'static>,
+    describe: impl FnOnce() -> String,
 ) -> Result<V> {
-    Ok(pass_output(layer, in_layer(output, made, about)?))
+    Ok(pass_output(layer, add_layer_context(output, created_at, describe)?))
 }
 
 /// Passes `output`, the output of `layer`, to the hooks of the layer, and returns the output that the hooks return. Records the shape of
 /// this output for [`Module::summary_with`].
-pub(crate) fn pass_output<T: Float, V: Output<T>>(layer: &(impl Module<T> + ?Sized), output: V) -> V {
-    trace::pass(|| trace::key(layer, layer.type_name()), output)
+pub(crate) fn pass_output<T: Float, V: LayerOutput<T>>(layer: &(impl Module<T> + ?Sized), output: V) -> V {
+    trace::run_hooks(|| trace::module_key(layer, layer.type_name()), output)
 }
 
 /// Returns a generator for one forward pass of a random layer, forked from the generator of `tape`. Returns `None` if `tape` is not a training tape.
 /// The tape then notes that a layer of the kind `layer` was evaluated. If `is_random` is false, the layer computes the same in training as in
 /// evaluation, and the tape notes nothing.
-pub(crate) fn fork_or_note<T: Float>(tape: &Tape<T>, layer: &'static str, is_random: bool) -> Option<Generator> {
+pub(crate) fn fork_generator<T: Float>(tape: &Tape<T>, layer: &'static str, is_random: bool) -> Option<Generator> {
     let generator = tape.draw(Generator::fork);
     if generator.is_none() && is_random {
         tape.note_evaluation(layer);
@@ -50,7 +50,7 @@ pub(crate) fn fork_or_note<T: Float>(tape: &Tape<T>, layer: &'static str, is_ran
 
 /// Returns the error of a layer that rejects its input before any operation is recorded. `layer` is the layer's name in the error.
 #[track_caller]
-pub(crate) fn refused(layer: &'static str, message: String) -> TapeError {
+pub(crate) fn layer_error(layer: &'static str, message: String) -> TapeError {
     wengert_tensor::Error::Argument { message, at: Site::here(layer) }.into()
 }
 
@@ -67,12 +67,12 @@ pub(crate) fn expect_rank<T: Float>(
     }
     let expected = if low == high { format!("{low}D") } else { format!("{low}D or {high}D") };
     let hint = if rank + 1 == low { "\na batch of one sample is `x.unsqueeze(0)`" } else { "" };
-    Err(refused(layer, format!("expected {expected} input (got {rank}D input){hint}")))
+    Err(layer_error(layer, format!("expected {expected} input (got {rank}D input){hint}")))
 }
 
 /// Returns the variable of `parameter` on `tape`, or `None` if the layer does not have this parameter.
 #[track_caller]
-pub(crate) fn optional<'t, T: Float>(
+pub(crate) fn optional_parameter<'t, T: Float>(
     tape: &'t Tape<T>,
     parameter: Option<&Parameter<T>>,
 ) -> std::result::Result<Option<Var<'t, T>>, TapeError> {

@@ -65,7 +65,7 @@ pub trait Layer<T: Float = f32>: Module<T> {
     where
         Self: Sized,
     {
-        match x.pass(self) {
+        match x.forward_through(self) {
             Ok(y) => y,
             Err(error) => raise(error),
         }
@@ -86,14 +86,14 @@ pub trait LayerInput<T: Float> {
     /// Returns the output of `layer` for this input, or the error of the layer.
     #[doc(hidden)]
     #[track_caller]
-    fn pass(self, layer: &impl Layer<T>) -> Result<Self::Output>;
+    fn forward_through(self, layer: &impl Layer<T>) -> Result<Self::Output>;
 }
 
 impl<'t, T: Float> LayerInput<T> for Var<'t, T> {
     type Output = Var<'t, T>;
 
     #[track_caller]
-    fn pass(self, layer: &impl Layer<T>) -> Result<Var<'t, T>> {
+    fn forward_through(self, layer: &impl Layer<T>) -> Result<Var<'t, T>> {
         forward_and_trace(layer, self)
     }
 }
@@ -102,7 +102,7 @@ impl<T: Float> LayerInput<T> for &Tensor<T> {
     type Output = Tensor<T>;
 
     #[track_caller]
-    fn pass(self, layer: &impl Layer<T>) -> Result<Tensor<T>> {
+    fn forward_through(self, layer: &impl Layer<T>) -> Result<Tensor<T>> {
         let tape = Tape::new();
         let y = forward_and_trace(layer, tape.try_constant(self)?)?;
         Ok(y.try_value()?)
@@ -113,8 +113,8 @@ impl<T: Float> LayerInput<T> for Tensor<T> {
     type Output = Tensor<T>;
 
     #[track_caller]
-    fn pass(self, layer: &impl Layer<T>) -> Result<Tensor<T>> {
-        (&self).pass(layer)
+    fn forward_through(self, layer: &impl Layer<T>) -> Result<Tensor<T>> {
+        (&self).forward_through(layer)
     }
 }
 
@@ -148,7 +148,8 @@ impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
                 let y = forward_and_trace(layer, x)?;
                 // A hook or a summary finds the option under its path, and not the layer in it. So the option also passes the output to `trace`,
                 // unless both have the same key (address and type), under which the layer has passed it already.
-                let is_passed = trace::key(self, self.type_name()) == trace::key(layer, layer.type_name());
+                let is_passed =
+                    trace::module_key(self, self.type_name()) == trace::module_key(layer, layer.type_name());
                 Ok(if is_passed { y } else { pass_output(self, y) })
             }
             None => Ok(x),
@@ -163,12 +164,12 @@ fn forward_and_trace<'t, T: Float>(layer: &(impl Layer<T> + ?Sized), x: Var<'t, 
     if !trace::is_active() {
         return layer.try_forward(x);
     }
-    let key = || trace::key(layer, layer.type_name());
-    let before = trace::calls(key);
+    let key = || trace::module_key(layer, layer.type_name());
+    let calls_before = trace::hook_call_count(key);
     let y = layer.try_forward(x)?;
     // Most layers of this crate pass their outputs to `trace` in `try_forward`. For any other layer, this function passes the output.
-    let passed = trace::calls(key) > before;
-    Ok(if passed { y } else { trace::pass(key, y) })
+    let is_passed = trace::hook_call_count(key) > calls_before;
+    Ok(if is_passed { y } else { trace::run_hooks(key, y) })
 }
 
 #[cfg(test)]

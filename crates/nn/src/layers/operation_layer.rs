@@ -21,20 +21,20 @@ macro_rules! functions {
 /// Defines layers whose settings are the arguments of their operation. Each row of the macro's input has a doc comment, the layer's name,
 /// its settings with their types, and the operation. PyTorch's default settings follow, if PyTorch has defaults.
 macro_rules! functions_with_settings {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $setting:ident: $type:ty),* } = $operation:ident
+    ($($(#[$doc:meta])* $name:ident { $($(#[$setting_doc:meta])* $setting:ident: $type:ty),* } = $operation:ident
         $(, default($($default:expr),*))?;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name {
-            $($(#[$about])* $setting: $type,)*
-            made: &'static Location<'static>,
+            $($(#[$setting_doc])* $setting: $type,)*
+            created_at: &'static Location<'static>,
         }
 
         impl $name {
             /// Returns a layer with the given settings.
             #[track_caller]
             pub fn new($($setting: $type),*) -> Self {
-                $name { $($setting,)* made: Location::caller() }
+                $name { $($setting,)* created_at: Location::caller() }
             }
         }
 
@@ -51,7 +51,7 @@ macro_rules! functions_with_settings {
         impl<T: Float> Layer<T> for $name {
             #[track_caller]
             fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-                output_of(self, x.$operation($(self.$setting),*), self.made, || {
+                output_of(self, x.$operation($(self.$setting),*), self.created_at, || {
                     let settings = [$(format!(concat!(stringify!($setting), "={}"), self.$setting)),*].join(", ");
                     format!("{}({settings}) on an input of shape {}", stringify!($name), x.shape())
                 })

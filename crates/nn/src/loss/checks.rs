@@ -61,18 +61,18 @@ pub(super) fn check_classes(shape: &Shape, at: Site) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns max(0, `margin` - (`own` - `others`)): the amount that the score `own` lacks to exceed the scores `others` by the margin. `own`
-/// and `others` broadcast to the shape of `is_pair`. The result is 0 with gradient 0 where `is_pair` is false, even if a score there is
+/// Returns max(0, `margin` - (`score` - `other_scores`)): the amount that `score` lacks to exceed `other_scores` by the margin. `score` and
+/// `other_scores` broadcast to the shape of `is_pair`. The result is 0 with gradient 0 where `is_pair` is false, even if a score there is
 /// infinite. As in PyTorch, this is also the result for two infinite scores of the same sign.
 #[track_caller]
-pub(super) fn shortfall<A: TensorLike<Elem: Float>>(
-    own: &A,
-    others: &A,
+pub(super) fn margin_shortfall<A: TensorLike<Elem: Float>>(
+    score: &A,
+    other_scores: &A,
     margin: f64,
     is_pair: &A::Mask,
 ) -> Result<A, A::Error> {
-    let same_infinity = others.try_eq(own)?.try_logical_and(&own.try_isinf()?)?;
-    let difference = others.try_sub(own)?.try_add(margin)?;
+    let same_infinity = other_scores.try_eq(score)?.try_logical_and(&score.try_isinf()?)?;
+    let difference = other_scores.try_sub(score)?.try_add(margin)?;
     // The differences are replaced before the maximum is taken, because the derivatives of later steps at NaN or ∞ would be NaN.
     difference.try_masked_fill(&is_pair.try_logical_not()?.try_logical_or(&same_infinity)?, 0.0)?.try_relu()
 }

@@ -9,7 +9,7 @@ use wengert_tensor::ops::{
 use wengert_tensor::{Float, Scalar as _, Site, Tensor, check_list};
 
 use crate::loss::checks::reduce;
-use crate::loss::ctc_paths::{IMPOSSIBLE, Paths};
+use crate::loss::ctc_paths::{LOG_OF_ZERO, Paths};
 
 /// The name of this loss in errors.
 const CTC_LOSS: &str = "ctc_loss";
@@ -86,7 +86,7 @@ impl CtcLoss {
         let (log_probs, at) = (log_probs.array(), Site::here(CTC_LOSS));
         let shape = log_probs.shape();
         let paths = Paths::new(&shape, targets, input_lengths, target_lengths, self.blank, at)?;
-        let (samples, states) = (target_lengths.len(), paths.states);
+        let (samples, states) = (target_lengths.len(), paths.n_states);
         let penalties = |values: Vec<f64>, width: usize| {
             let values = values.into_iter().map(<<P::Array as TensorLike>::Elem>::from_f64).collect();
             log_probs.try_constant(&Tensor::from_vec(values, [samples, width]))
@@ -94,13 +94,13 @@ impl CtcLoss {
         check_list::<[u8; STEP_BYTES]>(shape[0], at)?;
         let index = paths.classes.try_unsqueeze(0)?.try_expand([shape[0], samples, states])?;
         let emitted = log_probs.try_gather(2, &index)?;
-        let (start, skip) = (penalties(paths.start, states)?, penalties(paths.skip, states)?);
-        let mut alpha = penalties(paths.before, states)?;
+        let (start, skip) = (penalties(paths.start_penalties, states)?, penalties(paths.skip_penalties, states)?);
+        let mut alpha = penalties(paths.initial_log_probs, states)?;
         for step in 0..shape[0] {
             let arrivals = match step {
                 0 => start.clone(),
                 _ => {
-                    let padded = alpha.try_pad(&[2, 0], PadMode::Constant(IMPOSSIBLE))?;
+                    let padded = alpha.try_pad(&[2, 0], PadMode::Constant(LOG_OF_ZERO))?;
                     let skipped = padded.try_narrow(1, 0, states)?.try_add(&skip)?;
                     let moved = padded.try_narrow(1, 1, states)?;
                     try_stack(&[alpha.clone(), moved, skipped], 0)?.try_logsumexp(0)?
@@ -111,9 +111,9 @@ impl CtcLoss {
             let ended = log_probs.constant_mask(&Tensor::from_vec(ended, [samples, 1]), at)?;
             alpha = try_where_(&ended, &alpha, &next)?;
         }
-        let ends = alpha.try_gather(1, &paths.ends)?.try_add(&penalties(paths.end, 2)?)?;
+        let ends = alpha.try_gather(1, &paths.end_states)?.try_add(&penalties(paths.end_penalties, 2)?)?;
         let losses = ends.try_logsumexp(1)?.try_neg()?;
-        let infinite = losses.try_gt(-0.5 * IMPOSSIBLE)?;
+        let infinite = losses.try_gt(-0.5 * LOG_OF_ZERO)?;
         let losses = losses.try_masked_fill(&infinite, if self.zero_infinity { 0.0 } else { f64::INFINITY })?;
         if self.reduction != LossReduction::Mean {
             return reduce(losses, self.reduction);

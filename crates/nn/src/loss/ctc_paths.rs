@@ -5,25 +5,25 @@ use wengert_tensor::{Error, Shape, Site, Tensor};
 use crate::loss::checks::refuse;
 
 /// The number that stands for the logarithm of a probability of 0. It is finite, so that sums with it and their gradients are not NaN.
-pub(super) const IMPOSSIBLE: f64 = -1e30;
+pub(super) const LOG_OF_ZERO: f64 = -1e30;
 
 /// The states of the paths of each sample: a blank, the first label, a blank, and so on to the last label and a blank. All n samples have as
-/// many states as the longest target needs. A penalty is a number that is added to a log-probability: 0 for allowed, or [`IMPOSSIBLE`].
+/// many states as the longest target needs. A penalty is a number that is added to a log-probability: 0 for allowed, or [`LOG_OF_ZERO`].
 pub(super) struct Paths {
-    pub(super) states: usize,
+    pub(super) n_states: usize,
     /// The class of each state, `[n, states]`: a label or the blank.
     pub(super) classes: Tensor<i64>,
     /// The log-probability of each state before the first step, `[n, states]`. Only a sample without steps uses these values.
-    pub(super) before: Vec<f64>,
+    pub(super) initial_log_probs: Vec<f64>,
     /// The penalty of each state at the first step, `[n, states]`. Only the first two states have the penalty 0, because a path begins in one of
     /// these two.
-    pub(super) start: Vec<f64>,
+    pub(super) start_penalties: Vec<f64>,
     /// The penalty for a path that skips the blank before a state, `[n, states]`. Only the blank between two different labels may be skipped.
-    pub(super) skip: Vec<f64>,
+    pub(super) skip_penalties: Vec<f64>,
     /// The two states in which a path may end, `[n, 2]`: the blank after the last label, and the last label.
-    pub(super) ends: Tensor<i64>,
-    /// The penalty of each state of `ends`, `[n, 2]`. A sample without labels ends in only one state, so the penalty excludes the second one.
-    pub(super) end: Vec<f64>,
+    pub(super) end_states: Tensor<i64>,
+    /// The penalty of each state of `end_states`, `[n, 2]`. A sample without labels ends in only one state, so the penalty excludes the second one.
+    pub(super) end_penalties: Vec<f64>,
 }
 
 impl Paths {
@@ -42,7 +42,7 @@ impl Paths {
         }
         let samples = target_lengths.len();
         let states = 2 * target_lengths.iter().max().unwrap_or(&0) + 1;
-        let penalty = |allowed: bool| if allowed { 0.0 } else { IMPOSSIBLE };
+        let penalty = |allowed: bool| if allowed { 0.0 } else { LOG_OF_ZERO };
         let (mut path, mut skip) = (Vec::new(), Vec::new());
         let (mut ends, mut end) = (Vec::new(), Vec::new());
         let targets = targets.try_to_vec()?;
@@ -65,13 +65,13 @@ impl Paths {
             (0..samples * states).map(|position| penalty(allowed(position % states))).collect()
         };
         Ok(Paths {
-            states,
+            n_states: states,
             classes: Tensor::from_vec(path, [samples, states]),
-            before: each_state(|state| state == 0),
-            start: each_state(|state| state < 2),
-            skip,
-            ends: Tensor::from_vec(ends, [samples, 2]),
-            end,
+            initial_log_probs: each_state(|state| state == 0),
+            start_penalties: each_state(|state| state < 2),
+            skip_penalties: skip,
+            end_states: Tensor::from_vec(ends, [samples, 2]),
+            end_penalties: end,
         })
     }
 }

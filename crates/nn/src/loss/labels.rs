@@ -7,7 +7,7 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Error, Float, Site, Tensor};
 
-use crate::loss::checks::{as_batch, check_classes, check_shape, reduce_batch, refuse, shortfall};
+use crate::loss::checks::{as_batch, check_classes, check_shape, margin_shortfall, reduce_batch, refuse};
 use crate::loss::weighted::WeightedLoss;
 
 /// The name of the loss in errors.
@@ -68,8 +68,8 @@ impl MultilabelMarginLoss {
         // Entry [n, j, i] of these tensors is for the label j and the other class i of sample n.
         let (label, other) = (counts.try_unsqueeze(2)?, counts.try_unsqueeze(1)?);
         let is_pair = label.try_gt(0.0)?.try_logical_and(&other.try_eq(0.0)?)?;
-        let shortfall = shortfall(&scores.try_unsqueeze(2)?, &scores.try_unsqueeze(1)?, 1.0, &is_pair)?;
-        let losses = shortfall.try_mul(&label)?.try_sum([1, 2])?.try_div(classes as f64)?;
+        let margin_shortfall = margin_shortfall(&scores.try_unsqueeze(2)?, &scores.try_unsqueeze(1)?, 1.0, &is_pair)?;
+        let losses = margin_shortfall.try_mul(&label)?.try_sum([1, 2])?.try_div(classes as f64)?;
         reduce_batch(losses, &shape, self.reduction)
     }
 }

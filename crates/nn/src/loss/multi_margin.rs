@@ -6,7 +6,7 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::loss::checks::{as_batch, check_classes, check_shape, reduce_batch, refuse, shortfall};
+use crate::loss::checks::{as_batch, check_classes, check_shape, margin_shortfall, reduce_batch, refuse};
 use crate::loss::weighted::WeightedLoss;
 
 /// The name of this loss in errors.
@@ -80,16 +80,16 @@ impl<T: Float> MultiMarginLoss<T> {
         let own = scores.try_gather(1, &targets.try_unsqueeze(1)?)?;
         // The target's score is not compared with itself.
         let is_other = scores.try_constant(&try_one_hot(&targets, Some(classes))?.try_cast::<T>()?)?.try_eq(0.0)?;
-        let mut shortfall = shortfall(&own, &scores, margin, &is_other)?;
+        let mut margin_shortfall = margin_shortfall(&own, &scores, margin, &is_other)?;
         if p > 1 {
-            shortfall = shortfall.try_pow(p)?;
+            margin_shortfall = margin_shortfall.try_pow(p)?;
         }
         if let Some(weight) = &self.weight {
             check_shape("the weight", weight.shape(), &Shape::from([classes]), at)?;
             let share = weight.try_index_select(0, &targets)?.try_unsqueeze(1)?;
-            shortfall = shortfall.try_mul(&scores.try_constant(&share)?)?;
+            margin_shortfall = margin_shortfall.try_mul(&scores.try_constant(&share)?)?;
         }
-        reduce_batch(shortfall.try_mean(1)?, &shape, self.reduction)
+        reduce_batch(margin_shortfall.try_mean(1)?, &shape, self.reduction)
     }
 }
 

@@ -28,7 +28,7 @@ use wengert_tensor::{Error, Shape, Site, Tensor};
 pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<f64, A::Error> {
     let at = Site::here("accuracy");
     let axis = class_dim(&logits.shape(), targets).map_err(|message| Error::Argument { message, at })?;
-    let count = targets.iter().filter(|&target| target != IGNORED).count();
+    let count = targets.iter().filter(|&target| target != IGNORE_INDEX).count();
     if count == 0 {
         return Ok(f64::NAN);
     }
@@ -40,13 +40,13 @@ pub fn try_accuracy<A: TensorLike>(logits: &A, targets: &Tensor<i64>) -> Result<
 }
 
 /// The target that marks ignored samples, as in cross-entropy.
-pub(super) const IGNORED: i64 = -100;
+pub(super) const IGNORE_INDEX: i64 = -100;
 
 /// Returns the position of the class dimension of logits with the shape `logits`.
 ///
 /// # Errors
 ///
-/// Returns the message of the error if the shapes do not fit, or a target is neither a class nor [`IGNORED`].
+/// Returns the message of the error if the shapes do not fit, or a target is neither a class nor [`IGNORE_INDEX`].
 pub(super) fn class_dim(logits: &Shape, targets: &Tensor<i64>) -> Result<usize, String> {
     let shape = targets.shape();
     let axis = match logits.rank() {
@@ -66,9 +66,9 @@ pub(super) fn class_dim(logits: &Shape, targets: &Tensor<i64>) -> Result<usize, 
         }
         return Err(format!("Expected target size {expected}, got {shape}"));
     }
-    match targets.iter().find(|&target| target != IGNORED && !(0..classes as i64).contains(&target)) {
+    match targets.iter().find(|&target| target != IGNORE_INDEX && !(0..classes as i64).contains(&target)) {
         Some(target) => Err(format!(
-            "Target {target} is out of bounds. (There are {classes} classes, and {IGNORED} marks samples to ignore.)"
+            "Target {target} is out of bounds. (There are {classes} classes, and {IGNORE_INDEX} marks samples to ignore.)"
         )),
         None => Ok(axis),
     }

@@ -2,7 +2,7 @@
 
 use wengert_tensor::{Float, Tensor};
 
-use super::{argmax, mean, samples};
+use super::{argmax, mean, samples_as_rows};
 use crate::{Error, Result};
 
 /// The accuracy: the share of samples, from 0 to 1, whose class is among the `k` largest logits. scikit-learn:
@@ -13,8 +13,8 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accuracy {
     k: usize,
-    right: u64,
-    count: u64,
+    n_correct: u64,
+    n_samples: u64,
 }
 
 impl Accuracy {
@@ -26,7 +26,7 @@ impl Accuracy {
     /// Returns a metric without samples that counts a sample as correct if its class has one of the `k` largest logits. With `k` = 0 the
     /// accuracy is 0.
     pub fn top_k(k: usize) -> Self {
-        Accuracy { k, right: 0, count: 0 }
+        Accuracy { k, n_correct: 0, n_samples: 0 }
     }
 
     /// Adds logits `[n, c, …]` and classes `[n, …]`. Logits `[c]` with a class `[]` are one sample. Samples with the class -100 are
@@ -36,21 +36,23 @@ impl Accuracy {
     ///
     /// If the shapes do not fit, a target is not a class, or there is not enough memory.
     pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
-        let (classes, rows, targets) = samples(logits, targets)?;
+        let (classes, rows, targets) = samples_as_rows(logits, targets)?;
         for (row, &target) in rows.chunks(classes.max(1)).zip(&targets) {
-            let own = row[target];
-            let before = |(class, &value): (usize, &T)| value.is_nan() || value > own || value == own && class < target;
+            let target_logit = row[target];
+            let before = |(class, &value): (usize, &T)| {
+                value.is_nan() || value > target_logit || value == target_logit && class < target
+            };
             let rank =
                 row.iter().enumerate().filter(|&(class, value)| class != target && before((class, value))).count();
-            self.right += u64::from(rank < self.k && !own.is_nan());
+            self.n_correct += u64::from(rank < self.k && !target_logit.is_nan());
         }
-        self.count += targets.len() as u64;
+        self.n_samples += targets.len() as u64;
         Ok(())
     }
 
     /// Returns the accuracy; NaN without samples.
     pub fn value(&self) -> f64 {
-        mean(self.right as f64, self.count)
+        mean(self.n_correct as f64, self.n_samples)
     }
 
     /// Adds the samples of another accuracy with the same `k`.
@@ -61,8 +63,8 @@ impl Accuracy {
     #[track_caller]
     pub fn merge(&mut self, other: &Self) {
         assert_eq!(self.k, other.k, "the accuracies have different values of k");
-        self.right += other.right;
-        self.count += other.count;
+        self.n_correct += other.n_correct;
+        self.n_samples += other.n_samples;
     }
 
     /// Removes all samples.
@@ -125,7 +127,7 @@ impl ConfusionMatrix {
     /// If the shapes do not fit, or the number of logits is not the number of classes. Also if a target is not a class,
     /// or there is not enough memory.
     pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
-        let (classes, rows, targets) = samples(logits, targets)?;
+        let (classes, rows, targets) = samples_as_rows(logits, targets)?;
         if classes != self.classes {
             let expected = self.classes;
             return Err(Error::Dataset(format!("expected logits of {expected} classes, but got {classes}")));
@@ -144,8 +146,8 @@ impl ConfusionMatrix {
     /// Returns the share of the samples that are predicted correctly; NaN without samples. A prediction from a NaN logit can be correct here. It
     /// is always wrong in [`Accuracy`].
     pub fn accuracy(&self) -> f64 {
-        let right: u64 = (0..self.classes).map(|class| self.count(class, class)).sum();
-        mean(right as f64, self.counts.iter().sum())
+        let n_correct: u64 = (0..self.classes).map(|class| self.count(class, class)).sum();
+        mean(n_correct as f64, self.counts.iter().sum())
     }
 
     /// Returns the scores of each class.
@@ -211,9 +213,9 @@ impl ConfusionMatrix {
         (all.clone().map(|other| self.count(class, other)).sum(), all.map(|other| self.count(other, class)).sum())
     }
 
-    /// Returns the average over the classes of the score that `number` reads from the scores of a class. `Macro` leaves out classes that do not
+    /// Returns the average over the classes of the score that `score` reads from the scores of a class. `Macro` leaves out classes that do not
     /// occur. `Micro` returns the accuracy: each sample has one target and one prediction, so the micro averages of all scores equal the accuracy.
-    fn averaged(&self, average: Average, number: fn(&ClassScores) -> f64) -> f64 {
+    fn averaged(&self, average: Average, score: fn(&ClassScores) -> f64) -> f64 {
         let occurs = |class: usize| self.totals(class) != (0, 0);
         let weight = |class: usize, scores: &ClassScores| match average {
             Average::Weighted => scores.support as f64,
@@ -225,7 +227,7 @@ impl ConfusionMatrix {
         let (mut sum, mut total) = (0.0, 0.0);
         for (class, scores) in self.by_class().iter().enumerate() {
             let weight = weight(class, scores);
-            (sum, total) = (sum + weight * number(scores), total + weight);
+            (sum, total) = (sum + weight * score(scores), total + weight);
         }
         sum / total
     }

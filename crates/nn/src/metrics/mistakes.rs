@@ -3,7 +3,7 @@
 use wengert_tensor::{Float, Tensor};
 
 use super::probability::log_probability;
-use super::{argmax, samples};
+use super::{argmax, samples_as_rows};
 use crate::{Error, Result};
 
 /// A sample with a wrong prediction.
@@ -38,7 +38,7 @@ pub struct Mistake {
 ///
 /// If the shapes do not fit, a target is not a class, or there is not enough memory. The target -100 is an error too.
 pub fn worst_mistakes<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>, most: usize) -> Result<Vec<Mistake>> {
-    let (classes, rows, kept) = samples(logits, targets)?;
+    let (classes, rows, kept) = samples_as_rows(logits, targets)?;
     if logits.rank() != 2 || kept.len() != targets.numel() {
         return Err(Error::Dataset("expected logits [n, c] and a class for each sample".to_owned()));
     }

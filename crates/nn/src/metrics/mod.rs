@@ -38,7 +38,7 @@ pub use probability::{CalibrationBin, CalibrationError, Perplexity};
 pub use ranking::{BinaryScores, Curve};
 pub use regression::RegressionErrors;
 
-use crate::metrics::accuracy::{IGNORED, class_dim};
+use crate::metrics::accuracy::{IGNORE_INDEX, class_dim};
 use crate::{Error, Result};
 
 /// The interface of metrics for a training loop, with outputs `O` and targets `Y`. The outputs are a tensor, or an array of tensors for a
@@ -77,7 +77,7 @@ pub trait Metric<T: Float = f32, Y = Tensor<i64>, O = Tensor<T>> {
 /// ```
 pub struct By<M> {
     metric: M,
-    number: Box<dyn Fn(&M) -> f64>,
+    score: Box<dyn Fn(&M) -> f64>,
 }
 
 impl<T: Float, Y, O, M: Metric<T, Y, O>> Metric<T, Y, O> for By<M> {
@@ -86,7 +86,7 @@ impl<T: Float, Y, O, M: Metric<T, Y, O>> Metric<T, Y, O> for By<M> {
     }
 
     fn value(&self) -> f64 {
-        (self.number)(&self.metric)
+        (self.score)(&self.metric)
     }
 
     fn reset(&mut self) {
@@ -219,9 +219,9 @@ macro_rules! metrics {
         }
 
         impl $metric {
-            /// Returns this metric, but with the result of `number` as its value.
-            pub fn by(self, number: impl Fn(&Self) -> f64 + 'static) -> By<Self> {
-                By { metric: self, number: Box::new(number) }
+            /// Returns this metric, but with the result of `score` as its value.
+            pub fn by(self, score: impl Fn(&Self) -> f64 + 'static) -> By<Self> {
+                By { metric: self, score: Box::new(score) }
             }
 
             /// Returns this metric for the output with index `HEAD` of a model with several outputs; see [`Head`].
@@ -247,12 +247,12 @@ metrics! {
 /// # Errors
 ///
 /// If the shapes do not fit, a target is not a class, or there is not enough memory.
-fn samples<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<(usize, Vec<T>, Vec<usize>)> {
+fn samples_as_rows<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<(usize, Vec<T>, Vec<usize>)> {
     let axis = class_dim(logits.shape(), targets).map_err(Error::Dataset)?;
     let classes = logits.shape()[axis];
     let mut rows = logits.try_movedim(axis as isize, -1)?.try_to_vec()?;
     let mut kept = Vec::with_capacity(targets.numel());
-    for (position, target) in targets.iter().enumerate().filter(|&(_, target)| target != IGNORED) {
+    for (position, target) in targets.iter().enumerate().filter(|&(_, target)| target != IGNORE_INDEX) {
         let to = kept.len() * classes;
         rows.copy_within(position * classes..(position + 1) * classes, to);
         kept.push(target as usize);

@@ -2,7 +2,7 @@
 
 use wengert_tensor::{Float, Tensor};
 
-use super::{argmax, mean, samples};
+use super::{argmax, mean, samples_as_rows};
 use crate::Result;
 
 /// The perplexity: e to the mean cross-entropy. A model that chooses among `k` equally likely tokens has the perplexity
@@ -36,7 +36,7 @@ impl Perplexity {
     ///
     /// If the shapes do not fit, a target is not a class, or there is not enough memory.
     pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
-        let (classes, rows, targets) = samples(logits, targets)?;
+        let (classes, rows, targets) = samples_as_rows(logits, targets)?;
         for (row, &target) in rows.chunks(classes.max(1)).zip(&targets) {
             self.sum -= log_probability(row, target);
         }
@@ -69,8 +69,15 @@ impl Perplexity {
 /// The value is the mean of |accuracy - confidence| over the bins, weighted by the number of samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CalibrationError {
-    /// For each bin: the number of samples, the sum of confidences, and the number of correct samples.
-    bins: Vec<(u64, f64, u64)>,
+    bins: Vec<BinSums>,
+}
+
+/// The sums over the samples of a bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct BinSums {
+    n_samples: u64,
+    confidence: f64,
+    n_correct: u64,
 }
 
 /// A bin of a [`CalibrationError`], which is a point of a reliability diagram.
@@ -93,7 +100,7 @@ impl CalibrationError {
     #[track_caller]
     pub fn new(bins: usize) -> Self {
         assert!(bins > 0, "CalibrationError: expected at least 1 bin, but got 0");
-        CalibrationError { bins: vec![(0, 0.0, 0); bins] }
+        CalibrationError { bins: vec![BinSums::default(); bins] }
     }
 
     /// Adds logits `[n, c, …]` and classes `[n, …]`. Logits `[c]` with a class `[]` are one sample. Samples with the class -100 are
@@ -104,34 +111,35 @@ impl CalibrationError {
     ///
     /// If the shapes do not fit, a target is not a class, or there is not enough memory.
     pub fn update<T: Float>(&mut self, logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<()> {
-        let (classes, rows, targets) = samples(logits, targets)?;
+        let (classes, rows, targets) = samples_as_rows(logits, targets)?;
         let count = self.bins.len();
         for (row, target) in rows.chunks(classes.max(1)).zip(targets) {
             let guess = argmax(row);
             let confidence = libm::exp(log_probability(row, guess));
             let bin = ((confidence * count as f64).ceil() as usize).clamp(1, count) - 1;
-            let (samples, confidences, right) = &mut self.bins[bin];
-            (*samples, *confidences, *right) =
-                (*samples + 1, *confidences + confidence, *right + u64::from(guess == target));
+            let sums = &mut self.bins[bin];
+            sums.n_samples += 1;
+            sums.confidence += confidence;
+            sums.n_correct += u64::from(guess == target);
         }
         Ok(())
     }
 
     /// Returns the bins, from confidence 0 to 1.
     pub fn bins(&self) -> Vec<CalibrationBin> {
-        let bin = |&(count, confidences, right): &(u64, f64, u64)| CalibrationBin {
-            count,
-            confidence: mean(confidences, count),
-            accuracy: mean(right as f64, count),
+        let bin = |sums: &BinSums| CalibrationBin {
+            count: sums.n_samples,
+            confidence: mean(sums.confidence, sums.n_samples),
+            accuracy: mean(sums.n_correct as f64, sums.n_samples),
         };
         self.bins.iter().map(bin).collect()
     }
 
     /// Returns the expected calibration error, from 0 to 1; NaN without samples.
     pub fn value(&self) -> f64 {
-        let total = self.bins.iter().map(|(count, ..)| count).sum();
-        // With the number `right` of correct samples in a bin, uses count · |right / count - confidences / count| = |right - confidences|.
-        mean(self.bins.iter().map(|(_, confidences, right)| (*right as f64 - confidences).abs()).sum(), total)
+        let total = self.bins.iter().map(|sums| sums.n_samples).sum();
+        // In a bin with the sum `confidence`, uses n_samples · |n_correct / n_samples - confidence / n_samples| = |n_correct - confidence|.
+        mean(self.bins.iter().map(|sums| (sums.n_correct as f64 - sums.confidence).abs()).sum(), total)
     }
 
     /// Adds the samples of another calibration error.
@@ -143,13 +151,15 @@ impl CalibrationError {
     pub fn merge(&mut self, other: &Self) {
         assert_eq!(self.bins.len(), other.bins.len(), "the calibration errors have different numbers of bins");
         for (bin, more) in self.bins.iter_mut().zip(&other.bins) {
-            *bin = (bin.0 + more.0, bin.1 + more.1, bin.2 + more.2);
+            bin.n_samples += more.n_samples;
+            bin.confidence += more.confidence;
+            bin.n_correct += more.n_correct;
         }
     }
 
     /// Removes all samples.
     pub fn reset(&mut self) {
-        self.bins.fill((0, 0.0, 0));
+        self.bins.fill(BinSums::default());
     }
 }
 

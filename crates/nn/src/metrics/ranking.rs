@@ -23,7 +23,17 @@ use crate::{Error, Result};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BinaryScores {
-    scored: Vec<(f64, bool)>,
+    /// The score of each sample, and true if the sample belongs to the class.
+    samples: Vec<(f64, bool)>,
+}
+
+/// The numbers of samples with at least the score `threshold`.
+struct ThresholdCounts {
+    threshold: f64,
+    /// The number of these samples that belong to the class.
+    true_positives: f64,
+    /// The number of these samples that do not belong to the class.
+    false_positives: f64,
 }
 
 /// A curve with a point for each threshold. Samples whose score is at least the threshold are predicted to belong to the class.
@@ -61,18 +71,18 @@ impl BinaryScores {
         if values.iter().any(|value| value.is_nan()) {
             return Err(Error::Dataset("a score is NaN: scores must be numbers, to sort them".to_owned()));
         }
-        self.scored.extend(values.into_iter().map(T::to_f64).zip(labels.into_iter().map(|label| label == L::ONE)));
+        self.samples.extend(values.into_iter().map(T::to_f64).zip(labels.into_iter().map(|label| label == L::ONE)));
         Ok(())
     }
 
     /// Returns the ROC curve: the true positive rate against the false positive rate, from (0, 0) to (1, 1). The true positive rate is NaN if no
     /// label is 1. The false positive rate is NaN if no label is 0. Without any samples, the curve is a single point.
     pub fn roc(&self) -> Curve {
-        let (steps, positives) = self.steps();
-        let negatives = self.scored.len() as f64 - positives;
+        let (counts, positives) = self.threshold_counts();
+        let negatives = self.samples.len() as f64 - positives;
         let (mut points, mut thresholds) = (vec![(0.0 / negatives, 0.0 / positives)], vec![f64::INFINITY]);
-        for (threshold, right, wrong) in steps {
-            points.push((wrong / negatives, right / positives));
+        for ThresholdCounts { threshold, true_positives, false_positives } in counts {
+            points.push((false_positives / negatives, true_positives / positives));
             thresholds.push(threshold);
         }
         Curve { points, thresholds }
@@ -90,10 +100,10 @@ impl BinaryScores {
     /// Returns the precision against the recall, from the largest threshold down, beginning with the point (0, 1). The
     /// recall is NaN without samples of the class. scikit-learn has the same points in the opposite order.
     pub fn precision_recall(&self) -> Curve {
-        let (steps, positives) = self.steps();
+        let (counts, positives) = self.threshold_counts();
         let (mut points, mut thresholds) = (vec![(0.0 / positives, 1.0)], vec![f64::INFINITY]);
-        for (threshold, right, wrong) in steps {
-            points.push((right / positives, right / (right + wrong)));
+        for ThresholdCounts { threshold, true_positives, false_positives } in counts {
+            points.push((true_positives / positives, true_positives / (true_positives + false_positives)));
             thresholds.push(threshold);
         }
         Curve { points, thresholds }
@@ -124,8 +134,8 @@ impl BinaryScores {
     /// # Ok::<(), wengert_nn::Error>(())
     /// ```
     pub fn accuracy(&self, threshold: f64) -> f64 {
-        let right = self.scored.iter().filter(|(score, label)| (*score > threshold) == *label).count();
-        right as f64 / self.scored.len() as f64
+        let n_correct = self.samples.iter().filter(|(score, label)| (*score > threshold) == *label).count();
+        n_correct as f64 / self.samples.len() as f64
     }
 
     /// Returns the [`roc_auc`](Self::roc_auc). [`by`](Self::by) makes a metric with another score as its value.
@@ -135,28 +145,26 @@ impl BinaryScores {
 
     /// Adds the samples of another metric.
     pub fn merge(&mut self, other: &Self) {
-        self.scored.extend_from_slice(&other.scored);
+        self.samples.extend_from_slice(&other.samples);
     }
 
     /// Removes all samples.
     pub fn reset(&mut self) {
-        self.scored.clear();
+        self.samples.clear();
     }
 
-    /// Returns a row for each distinct score, from the largest down. Each row has the score, the number of samples of
-    /// the class with at least this score, and the number of other samples with at least this score. Also returns the
-    /// number of samples of the class.
-    fn steps(&self) -> (Vec<(f64, f64, f64)>, f64) {
-        let mut scored = self.scored.clone();
-        scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let (mut steps, mut right, mut wrong) = (Vec::new(), 0.0, 0.0);
-        for equal in scored.chunk_by(|a, b| a.0 == b.0) {
+    /// Returns the counts at each distinct score, from the largest down, and the number of samples of the class.
+    fn threshold_counts(&self) -> (Vec<ThresholdCounts>, f64) {
+        let mut samples = self.samples.clone();
+        samples.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let (mut counts, mut true_positives, mut false_positives) = (Vec::new(), 0.0, 0.0);
+        for equal in samples.chunk_by(|a, b| a.0 == b.0) {
             let positives = equal.iter().filter(|(_, label)| *label).count();
-            right += positives as f64;
-            wrong += (equal.len() - positives) as f64;
-            steps.push((equal[0].0, right, wrong));
+            true_positives += positives as f64;
+            false_positives += (equal.len() - positives) as f64;
+            counts.push(ThresholdCounts { threshold: equal[0].0, true_positives, false_positives });
         }
-        (steps, right)
+        (counts, true_positives)
     }
 }
 

@@ -22,19 +22,21 @@ use crate::{Error, Result};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RegressionErrors {
-    count: f64,
-    features: Vec<Feature>,
+    n_samples: f64,
+    features: Vec<FeatureSums>,
 }
 
 /// The sums of the errors, and the statistics of the targets, over all samples for one feature (an element of a target).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Feature {
-    absolute: f64,
-    squared: f64,
+struct FeatureSums {
+    /// The sum over all samples of |prediction - target|.
+    absolute_errors: f64,
+    /// The sum over all samples of (prediction - target)².
+    squared_errors: f64,
     /// The mean of the feature's targets over all samples.
-    mean: f64,
-    /// The sum over all samples of (target - `mean`)².
-    spread: f64,
+    target_mean: f64,
+    /// The sum over all samples of (target - `target_mean`)².
+    target_variation: f64,
 }
 
 impl RegressionErrors {
@@ -50,27 +52,29 @@ impl RegressionErrors {
     /// If the shapes differ (also `[n, 1]` and `[n]`) or have no dimensions, or the number of features differs from earlier batches. Also if there
     /// is not enough memory.
     pub fn update<T: Float>(&mut self, predictions: &Tensor<T>, targets: &Tensor<T>) -> Result<()> {
-        let (shape, of) = (predictions.shape(), targets.shape());
+        let (shape, target_shape) = (predictions.shape(), targets.shape());
         let features = shape.iter().skip(1).copied().collect::<Shape>().numel();
-        if shape != of || shape.rank() == 0 || !(self.features.is_empty() || self.features.len() == features) {
+        if shape != target_shape || shape.rank() == 0 || !(self.features.is_empty() || self.features.len() == features)
+        {
             let before = self.features.len();
             let problem = format!(
-                "expected predictions and targets of the same shape, with as many features as before, but got {shape} and {of} after {before} features"
+                "expected predictions and targets of the same shape, with as many features as before, but got {shape} and {target_shape} after {before} features"
             );
             return Err(Error::Dataset(problem));
         }
-        check_list::<Feature>(features, Site::here("update"))?;
-        let mut batch = RegressionErrors { count: shape[0] as f64, features: vec![Feature::default(); features] };
+        check_list::<FeatureSums>(features, Site::here("update"))?;
+        let mut batch =
+            RegressionErrors { n_samples: shape[0] as f64, features: vec![FeatureSums::default(); features] };
         let (predictions, targets) = (predictions.try_to_vec()?, targets.try_to_vec()?);
         let pairs: Vec<(f64, f64)> =
             predictions.into_iter().map(T::to_f64).zip(targets.into_iter().map(T::to_f64)).collect();
         for (position, feature) in batch.features.iter_mut().enumerate() {
             let of_feature = || pairs.iter().skip(position).step_by(features);
-            feature.mean = of_feature().map(|(_, target)| target).sum::<f64>() / batch.count;
+            feature.target_mean = of_feature().map(|(_, target)| target).sum::<f64>() / batch.n_samples;
             for (prediction, target) in of_feature() {
-                feature.absolute += (prediction - target).abs();
-                feature.squared += (prediction - target).powi(2);
-                feature.spread += (target - feature.mean).powi(2);
+                feature.absolute_errors += (prediction - target).abs();
+                feature.squared_errors += (prediction - target).powi(2);
+                feature.target_variation += (target - feature.target_mean).powi(2);
             }
         }
         self.merge(&batch);
@@ -79,25 +83,25 @@ impl RegressionErrors {
 
     /// Returns the mean absolute error; NaN without samples.
     pub fn mae(&self) -> f64 {
-        self.mean_over_features(|feature| feature.absolute / self.count)
+        self.mean_over_features(|feature| feature.absolute_errors / self.n_samples)
     }
 
     /// Returns the root of the mean squared error; NaN without samples.
     pub fn rmse(&self) -> f64 {
-        self.mean_over_features(|feature| (feature.squared / self.count).sqrt())
+        self.mean_over_features(|feature| (feature.squared_errors / self.n_samples).sqrt())
     }
 
     /// Returns the coefficient of determination: 1 for perfect predictions, 0 for predictions as good as the mean of the targets, and
     /// negative for worse predictions. If all targets are equal, it is 1 for exact predictions and 0 otherwise. NaN with fewer than two
     /// samples.
     pub fn r2(&self) -> f64 {
-        if self.count < 2.0 {
+        if self.n_samples < 2.0 {
             return f64::NAN;
         }
-        self.mean_over_features(|feature| match (feature.squared, feature.spread) {
+        self.mean_over_features(|feature| match (feature.squared_errors, feature.target_variation) {
             (0.0, 0.0) => 1.0,
-            (squared, 0.0) if !squared.is_nan() => 0.0,
-            (squared, spread) => 1.0 - squared / spread,
+            (errors, 0.0) if !errors.is_nan() => 0.0,
+            (errors, variation) => 1.0 - errors / variation,
         })
     }
 
@@ -114,11 +118,11 @@ impl RegressionErrors {
     /// If the numbers of features differ, and both metrics have samples.
     #[track_caller]
     pub fn merge(&mut self, other: &Self) {
-        if self.count == 0.0 {
+        if self.n_samples == 0.0 {
             self.clone_from(other);
             return;
         }
-        if other.count == 0.0 {
+        if other.n_samples == 0.0 {
             return;
         }
         assert_eq!(
@@ -126,15 +130,16 @@ impl RegressionErrors {
             other.features.len(),
             "the regression errors have different numbers of features"
         );
-        let count = self.count + other.count;
+        let n_samples = self.n_samples + other.n_samples;
         for (feature, more) in self.features.iter_mut().zip(&other.features) {
-            let distance = more.mean - feature.mean;
-            feature.absolute += more.absolute;
-            feature.squared += more.squared;
-            feature.mean += distance * other.count / count;
-            feature.spread += more.spread + distance * distance * self.count * other.count / count;
+            let distance = more.target_mean - feature.target_mean;
+            feature.absolute_errors += more.absolute_errors;
+            feature.squared_errors += more.squared_errors;
+            feature.target_mean += distance * other.n_samples / n_samples;
+            feature.target_variation +=
+                more.target_variation + distance * distance * self.n_samples * other.n_samples / n_samples;
         }
-        self.count = count;
+        self.n_samples = n_samples;
     }
 
     /// Removes all samples.
@@ -142,12 +147,12 @@ impl RegressionErrors {
         *self = RegressionErrors::new();
     }
 
-    /// Returns the mean over the features of the score that `number` computes; NaN without samples.
-    fn mean_over_features(&self, number: impl Fn(&Feature) -> f64) -> f64 {
-        if self.count == 0.0 {
+    /// Returns the mean over the features of the score that `score` computes; NaN without samples.
+    fn mean_over_features(&self, score: impl Fn(&FeatureSums) -> f64) -> f64 {
+        if self.n_samples == 0.0 {
             return f64::NAN;
         }
-        self.features.iter().map(number).sum::<f64>() / self.features.len() as f64
+        self.features.iter().map(score).sum::<f64>() / self.features.len() as f64
     }
 }
 

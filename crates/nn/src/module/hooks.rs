@@ -82,7 +82,7 @@ impl<T: Float> Hooks<T> {
     /// cannot be distinguished from another one, because both are fields without data (for example `ReLU`) that the compiler placed at one
     /// address.
     pub fn try_run<R>(&self, model: &impl Module<T>, forward: impl FnOnce() -> R) -> Result<R> {
-        let keys = keys(model.as_module(), &self.hooks)?;
+        let keys = module_keys(model.as_module(), &self.hooks)?;
         let hooks = keys.into_iter().zip(&self.hooks).map(|(key, (_, hook))| (key, Rc::clone(hook))).collect();
         let (result, calls) = trace::with_hooks(hooks, forward);
         match calls.iter().position(|&calls| calls == 0) {
@@ -98,19 +98,20 @@ impl<T: Float> Hooks<T> {
 /// Returns the key of the module at the path of each hook, in the order of the hooks. A path without a module is an
 /// error, and so is a module whose key another module has too.
 #[precompiled]
-fn keys<T: Float>(model: &dyn Module<T>, hooks: &[(String, Hook<T>)]) -> Result<Vec<ModuleKey>> {
-    let (mut found, mut all) = (HashMap::new(), HashMap::<ModuleKey, Vec<String>>::new());
+fn module_keys<T: Float>(model: &dyn Module<T>, hooks: &[(String, Hook<T>)]) -> Result<Vec<ModuleKey>> {
+    let (mut key_by_path, mut paths_by_key) = (HashMap::new(), HashMap::<ModuleKey, Vec<String>>::new());
     walk_modules(model, &mut String::new(), &mut |path, module| {
-        let key = trace::key(module, module.type_name());
-        found.entry(path.to_owned()).or_insert(key);
-        all.entry(key).or_default().push(path.to_owned());
+        let key = trace::module_key(module, module.type_name());
+        key_by_path.entry(path.to_owned()).or_insert(key);
+        paths_by_key.entry(key).or_default().push(path.to_owned());
     });
     let key = |(path, _): &(String, Hook<T>)| {
-        let problem = match found.get(path).map(|key| (key, &all[key][..])) {
+        let problem = match key_by_path.get(path).map(|key| (key, &paths_by_key[key][..])) {
             Some((key, [_])) => return Ok(*key),
             Some((_, paths)) => format!("it cannot be distinguished from its neighbours: {}", paths.join(", ")),
             None => {
-                let mut known: Vec<&str> = found.keys().map(String::as_str).filter(|path| !path.is_empty()).collect();
+                let mut known: Vec<&str> =
+                    key_by_path.keys().map(String::as_str).filter(|path| !path.is_empty()).collect();
                 known.sort_unstable();
                 format!("the model has no layer there; its layers are {}", known.join(", "))
             }

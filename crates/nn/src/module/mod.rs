@@ -13,4 +13,4 @@ pub use hooks::Hooks;
 pub(crate) use leaf::update_buffer;
 pub use leaf::{AnyBuffer, Leaf, LeafMut};
 pub use module::{Module, try_update_buffers, update_buffers};
-pub(crate) use module::{is_below, paths, walk_mut};
+pub(crate) use module::{is_below, parameter_paths, walk_mut};

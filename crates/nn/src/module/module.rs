@@ -173,7 +173,7 @@ pub trait Module<T: Float = f32>: AsModule<T> {
     where
         Self: Sized,
     {
-        summary_of_outputs(self.as_module(), &trace::outputs(|| forward(&Tape::new())))
+        summary_of_outputs(self.as_module(), &trace::record_output_shapes(|| forward(&Tape::new())))
     }
 
     /// Returns the path of the first parameter whose gradient has an infinite or NaN element, or `None` if all gradients are finite.
@@ -313,7 +313,7 @@ fn summary<T: Float>(module: &dyn Module<T>) -> String {
 fn summary_of_outputs<T: Float>(module: &dyn Module<T>, outputs: &HashMap<ModuleKey, Shape>) -> String {
     let mut rows = vec![["path", "kind", "output", "count"].map(str::to_owned)];
     walk_modules(module, &mut String::new(), &mut |path, module| {
-        let output = outputs.get(&trace::key(module, module.type_name()));
+        let output = outputs.get(&trace::module_key(module, module.type_name()));
         let mut own = 0;
         let mut has_leaves = false;
         module.children(&mut |_, child| {
@@ -344,7 +344,7 @@ fn set_frozen<T: Float>(module: &mut dyn Module<T>, path: &str, frozen: bool) ->
             found = true;
         }
     }
-    if found { Ok(()) } else { Err(Error::NoSuchPath { path: path.to_owned(), known: paths(module) }) }
+    if found { Ok(()) } else { Err(Error::NoSuchPath { path: path.to_owned(), known: parameter_paths(module) }) }
 }
 
 #[precompiled]
@@ -386,13 +386,13 @@ pub(crate) fn is_below(path: &str, prefix: &str) -> bool {
 }
 
 /// Returns the paths of all parameters of `module`.
-pub(crate) fn paths<T: Float>(module: &dyn Module<T>) -> Vec<String> {
+pub(crate) fn parameter_paths<T: Float>(module: &dyn Module<T>) -> Vec<String> {
     named_parameters(module).into_iter().map(|(path, _)| path).collect()
 }
 
 /// Appends the name of a child to a path. Returns the previous length of the path, to which the caller truncates it later. An empty name adds
 /// nothing.
-fn enter(path: &mut String, name: &str) -> usize {
+fn push_name(path: &mut String, name: &str) -> usize {
     let length = path.len();
     if !name.is_empty() {
         if length > 0 {
@@ -419,7 +419,7 @@ pub(super) fn walk_modules<'m, T: Float>(
     }
     visit(path, module);
     module.children(&mut |name, child| {
-        let length = enter(path, name);
+        let length = push_name(path, name);
         walk_modules(child, path, visit);
         path.truncate(length);
     });
@@ -436,7 +436,7 @@ fn walk_with_owners<'m, T: Float>(
     match module.leaf() {
         Some(leaf) => visit(path, owner, leaf),
         None => module.children(&mut |name, child| {
-            let length = enter(path, name);
+            let length = push_name(path, name);
             walk_with_owners(child, module.kind(), path, visit);
             path.truncate(length);
         }),
@@ -452,7 +452,7 @@ pub(crate) fn walk_mut<'m, T: Float>(
 ) {
     if module.leaf().is_none() {
         return module.children_mut(&mut |name, child| {
-            let length = enter(path, name);
+            let length = push_name(path, name);
             walk_mut(child, path, visit);
             path.truncate(length);
         });
@@ -580,7 +580,7 @@ mod tests {
         assert_eq!(lines[2], ["blocks.0", "Pair", "2"], "a layer without a call has no output: {table}");
         assert_eq!(lines[3], ["blocks.0.0", "Linear", "[1,", "3]", "9"], "{table}");
         assert_eq!(lines[4], ["loop", "Linear", "[1,", "1]", "3"], "{table}");
-        assert!(crate::trace::outputs(|| ()).is_empty(), "the trace is empty after the call");
+        assert!(crate::trace::record_output_shapes(|| ()).is_empty(), "the trace is empty after the call");
     }
 
     #[test]

@@ -101,13 +101,13 @@ impl<T: Float> Optimizer<T> for Adam<T> {
         let [beta1, beta2] = self.moments.betas;
         let rate = number(-self.common.lr / (1.0 - libm::pow(beta1, steps)));
         let correction = number((1.0 - libm::pow(beta2, steps)).sqrt());
-        let moments = self.moments.update::<T>();
+        let moments = self.moments.moment_update::<T>();
         let (gradient_of, decayed) = (self.common.penalized_gradient(), self.common.decayed_parameter());
         if self.amsgrad {
             let states = states.try_tensors_mut::<3>(value)?;
             return Ok(value.try_update_with(gradient, states, |p, g, [m, v, largest]| {
                 let g = gradient_of.compute(p, g);
-                let (m, v) = (moments.first(m, g), moments.second(v, g));
+                let (m, v) = (moments.first_moment(m, g), moments.second_moment(v, g));
                 // The new `largest` is NaN if the old one or `v` is NaN, as with PyTorch's `maximum`.
                 let largest = if v > largest || v.to_f64().is_nan() { v } else { largest };
                 (decayed.compute(p) + rate * m / (largest.sqrt() / correction + moments.eps), [m, v, largest])
@@ -115,7 +115,7 @@ impl<T: Float> Optimizer<T> for Adam<T> {
         }
         Ok(value.try_update_with(gradient, states.try_tensors_mut::<2>(value)?, |p, g, [m, v]| {
             let g = gradient_of.compute(p, g);
-            let (m, v) = (moments.first(m, g), moments.second(v, g));
+            let (m, v) = (moments.first_moment(m, g), moments.second_moment(v, g));
             (decayed.compute(p) + rate * m / (v.sqrt() / correction + moments.eps), [m, v])
         })?)
     }

@@ -64,10 +64,10 @@ impl<T: Float> Optimizer<T> for Adamax<T> {
 
     fn update(&self, value: &mut Tensor<T>, gradient: &Tensor<T>, states: &mut States<T>) -> Result<()> {
         let rate = T::from_f64(-self.common.lr / (1.0 - libm::pow(self.moments.betas[0], states.steps as f64)));
-        let (moments, gradient_of) = (self.moments.update::<T>(), self.common.penalized_gradient());
+        let (moments, gradient_of) = (self.moments.moment_update::<T>(), self.common.penalized_gradient());
         Ok(value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [m, u]| {
             let g = gradient_of.compute(p, g);
-            let m = moments.first(m, g);
+            let m = moments.first_moment(m, g);
             let (old, new) = (u * moments.beta2, if g < T::ZERO { -g } else { g } + moments.eps);
             // The new `u` is NaN if `old` or `new` is NaN, as with PyTorch's `maximum`.
             let u = if new > old || new.to_f64().is_nan() { new } else { old };

@@ -90,7 +90,7 @@ impl<T: Float> WeightAverage<T> {
     /// between two [swaps](Self::swap), because the model then has the average, and if there is not enough memory. In
     /// these cases nothing changes.
     pub fn try_update(&mut self, model: &(impl Module<T> + ?Sized)) -> Result<()> {
-        self.add(model.as_module())
+        self.add_weights(model.as_module())
     }
 
     /// Sets the parameters to the average, and the buffers to their values at the last update. Between two [swaps](Self::swap), sets them
@@ -124,7 +124,7 @@ impl<T: Float> WeightAverage<T> {
 impl<T: Float> WeightAverage<T> {
     /// Adds the weights of `model` to the average, and replaces the buffers of the average by the model's buffers. The
     /// errors are the ones of [`try_update`](WeightAverage::try_update).
-    fn add(&mut self, model: &dyn Module<T>) -> Result<()> {
+    fn add_weights(&mut self, model: &dyn Module<T>) -> Result<()> {
         if let Some(value) = self.decay.filter(|decay| !(0.0..=1.0).contains(decay)) {
             return Err(Error::Setting { name: "decay", value, expected: "a number from 0 to 1" });
         }
@@ -136,7 +136,7 @@ impl<T: Float> WeightAverage<T> {
             self.parameters = model.parameters().into_iter().map(|parameter| parameter.value.clone()).collect();
         }
         self.check_shapes(model)?;
-        let share = T::from_f64(self.decay.map_or(1.0 / (self.updates + 1) as f64, |decay| 1.0 - decay));
+        let fraction = T::from_f64(self.decay.map_or(1.0 / (self.updates + 1) as f64, |decay| 1.0 - decay));
         if self.updates > 0 {
             // Everything that needs memory comes before the first change: copies of parameters that are not contiguous, and copies of
             // averages that share their memory.
@@ -146,7 +146,8 @@ impl<T: Float> WeightAverage<T> {
                 average.try_make_mut()?;
             }
             for (average, value) in self.parameters.iter_mut().zip(&values) {
-                average.try_update_with(value, [], |average, value, []| (average + share * (value - average), []))?;
+                average
+                    .try_update_with(value, [], |average, value, []| (average + fraction * (value - average), []))?;
             }
         }
         self.buffers = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
@@ -163,7 +164,8 @@ impl<T: Float> WeightAverage<T> {
         }
         self.check_shapes(model)?;
         self.check_buffers(model)?;
-        let own: Vec<Vec<u8>> = model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
+        let model_buffers: Vec<Vec<u8>> =
+            model.named_buffers().into_iter().map(|(_, buffer)| buffer.to_bytes()).collect();
         // All buffers are decoded before anything changes, because decoding fails if memory runs out.
         let (mut parameters, mut buffers) = (Vec::new(), Vec::new());
         for (_, leaf) in model.leaves_mut() {
@@ -173,38 +175,39 @@ impl<T: Float> WeightAverage<T> {
             }
         }
         let buffers = buffers.into_iter().zip(&self.buffers);
-        let set: Vec<_> = buffers.map(|(buffer, bytes)| buffer.decode(bytes)).collect::<Result<_>>()?;
-        set.into_iter().for_each(|set| set());
+        let setters: Vec<_> = buffers.map(|(buffer, bytes)| buffer.decode(bytes)).collect::<Result<_>>()?;
+        setters.into_iter().for_each(|set| set());
         for (parameter, average) in parameters.into_iter().zip(&mut self.parameters) {
             std::mem::swap(&mut parameter.value, average);
         }
-        self.buffers = own;
+        self.buffers = model_buffers;
         self.is_swapped = !self.is_swapped;
         Ok(())
     }
 
     /// Returns an error unless the buffers of the model have the sizes of the saved buffers.
     fn check_buffers(&self, model: &dyn Module<T>) -> Result<()> {
-        let own: Vec<usize> = self.buffers.iter().map(Vec::len).collect();
+        let expected: Vec<usize> = self.buffers.iter().map(Vec::len).collect();
         let found: Vec<usize> = model.named_buffers().iter().map(|(_, buffer)| buffer.to_bytes().len()).collect();
-        if own == found {
+        if expected == found {
             return Ok(());
         }
         Err(Error::Argument(format!(
-            "the buffers of the model have {found:?} bytes, but they had {own:?} bytes at the update of the average"
+            "the buffers of the model have {found:?} bytes, but they had {expected:?} bytes at the update of the average"
         )))
     }
 
     /// Returns an error unless the parameters of the model have the shapes of the averages.
     fn check_shapes(&self, model: &dyn Module<T>) -> Result<()> {
-        let (own, parameters) = (self.parameters.len(), model.parameters());
+        let (expected, parameters) = (self.parameters.len(), model.parameters());
         let found = parameters.len();
-        if found != own {
+        if found != expected {
             return Err(Error::Argument(format!(
-                "the model has {found} parameters, but it had {own} at the first update of the average"
+                "the model has {found} parameters, but it had {expected} at the first update of the average"
             )));
         }
-        let mut pairs = self.parameters.iter().map(Tensor::shape).zip(parameters.iter().map(|own| own.value.shape()));
+        let mut pairs =
+            self.parameters.iter().map(Tensor::shape).zip(parameters.iter().map(|parameter| parameter.value.shape()));
         match pairs.position(|(average, shape)| average != shape) {
             Some(position) => Err(Error::Argument(format!(
                 "parameter '{}' has the shape {}, but it had the shape {} at the first update of the average",
@@ -228,7 +231,7 @@ impl<T: Float> Resume<T> for WeightAverage<T> {
 /// Saves or restores the averages; see [`WeightAverage::archive`].
 #[precompiled]
 fn archive_average<T: Float>(average: &mut WeightAverage<T>, model: &dyn Module<T>, archive: &mut Archive) {
-    if !archive.is_reading() && average.is_swapped {
+    if !archive.is_restoring() && average.is_swapped {
         let problem = "the model has the averaged weights: call `swap` a second time before a checkpoint is saved";
         archive.fail(Error::Argument(problem.to_owned()));
     }
@@ -236,7 +239,7 @@ fn archive_average<T: Float>(average: &mut WeightAverage<T>, model: &dyn Module<
     archive.number(Key::Setting("decay".to_owned()), &mut decay);
     average.decay = Some(decay).filter(|decay| !decay.is_nan());
     archive.integer(Key::State("n_averaged".to_owned()), &mut average.updates);
-    if archive.is_reading() {
+    if archive.is_restoring() {
         average.is_swapped = false;
         (average.parameters, average.buffers) = (Vec::new(), Vec::new());
         // Before the first update, an average has no tensors.

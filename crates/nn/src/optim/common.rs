@@ -27,7 +27,7 @@ pub struct Common<O, T: Float = f32> {
     /// The states of the parameters of models, with [`Parameter::id`] as the key.
     pub(super) states: HashMap<u64, States<T>>,
     /// The states of plain tensors, in the order in which [`step_tensors`](crate::Optimizer::step_tensors) takes the tensors.
-    pub(super) positions: Vec<States<T>>,
+    pub(super) tensor_states: Vec<States<T>>,
 }
 
 /// A group of parameters that has its own settings.
@@ -37,14 +37,14 @@ pub(crate) struct Group<O> {
     pub(crate) path: String,
     pub(crate) settings: O,
     /// The group's learning rate divided by the rate of parameters that are in no group.
-    pub(crate) ratio: f64,
+    pub(crate) lr_ratio: f64,
 }
 
 impl<O, T: Float> Common<O, T> {
     /// Returns the common part of an optimiser with learning rate `lr`, without weight decay and without groups.
     pub fn new(lr: f64) -> Self {
-        let (groups, states, positions) = (Vec::new(), HashMap::new(), Vec::new());
-        Common { lr, weight_decay: 0.0, decoupled: false, maximize: false, groups, states, positions }
+        let (groups, states, tensor_states) = (Vec::new(), HashMap::new(), Vec::new());
+        Common { lr, weight_decay: 0.0, decoupled: false, maximize: false, groups, states, tensor_states }
     }
 
     /// Returns the function that prepares the gradient for an update. It negates the gradient if [`maximize`](Self::maximize) is set. It then

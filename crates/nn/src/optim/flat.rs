@@ -28,20 +28,20 @@ pub(super) fn loss_and_gradient<T: Float, M: Module<T>>(
 }
 
 /// Returns the values of all parameters that are not frozen, joined into one vector.
-pub(super) fn values<T: Float>(model: &impl Module<T>) -> Result<Tensor<T>> {
+pub(super) fn trainable_to_vector<T: Float>(model: &impl Module<T>) -> Result<Tensor<T>> {
     let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());
     let elements: Vec<T> = trained.flat_map(|parameter| parameter.value.iter()).collect();
     let count = elements.len();
     Ok(Tensor::try_from_vec(elements, [count])?)
 }
 
-/// Sets all parameters that are not frozen to the elements of `vector`, in the order of [`values`].
-pub(super) fn set_values<T: Float>(model: &mut impl Module<T>, vector: &Tensor<T>) -> Result<()> {
+/// Sets all parameters that are not frozen to the elements of `vector`, in the order of [`trainable_to_vector`].
+pub(super) fn set_trainable_from_vector<T: Float>(model: &mut impl Module<T>, vector: &Tensor<T>) -> Result<()> {
     let elements = vector.try_to_vec()?;
     let mut rest = &elements[..];
     for parameter in model.parameters_mut().into_iter().filter(|parameter| !parameter.is_frozen()) {
-        let (own, others) = rest.split_at(parameter.value.numel());
-        parameter.value.try_make_mut()?.copy_from_slice(own);
+        let (values, others) = rest.split_at(parameter.value.numel());
+        parameter.value.try_make_mut()?.copy_from_slice(values);
         rest = others;
     }
     Ok(())

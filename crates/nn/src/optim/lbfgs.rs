@@ -14,8 +14,8 @@ use wengert_tensor::{Float, Tensor};
 
 use crate::module::Module;
 use crate::optim::archive::{Archive, Key, Resume};
-use crate::optim::flat::{loss_and_gradient, max_abs, set_values, values};
-use crate::optim::wolfe::{Point, strong_wolfe};
+use crate::optim::flat::{loss_and_gradient, max_abs, set_trainable_from_vector, trainable_to_vector};
+use crate::optim::wolfe::{LineSearch, Point};
 use crate::{Error, Result};
 
 /// L-BFGS, an optimiser for losses without noise: each step needs the loss of the whole data set. PyTorch: `torch.optim.LBFGS`.
@@ -54,17 +54,17 @@ pub struct Lbfgs<T: Float = f32> {
     strong_wolfe: bool,
     /// The number of directions that were computed in all steps so far. A step does not move along a direction in which the loss hardly
     /// falls.
-    moves: u64,
-    last: Option<Last<T>>,
-    history: VecDeque<Pair<T>>,
+    n_iter: u64,
+    last: Option<LastMove<T>>,
+    history: VecDeque<CurvaturePair<T>>,
     /// The approximation of the inverse Hessian starts from the identity matrix times this factor.
-    scale: f64,
+    h_diag: f64,
 }
 
 /// The last move of the parameters, `length` times `direction`. If the loss hardly falls along a direction, a step ends before it makes the
 /// move. The planned move is stored nevertheless, as in PyTorch.
 #[derive(Clone, Debug)]
-struct Last<T: Float> {
+struct LastMove<T: Float> {
     direction: Tensor<T>,
     length: f64,
     /// The gradient at the parameters before the move.
@@ -72,9 +72,9 @@ struct Last<T: Float> {
 }
 
 /// A move `s` of the parameters, and the change `y` of the gradient: the gradient from which the next direction is computed, minus the
-/// gradient before the move. `s` may also be a planned move; see [`Last`].
+/// gradient before the move. `s` may also be a planned move; see [`LastMove`].
 #[derive(Clone, Debug)]
-struct Pair<T: Float> {
+struct CurvaturePair<T: Float> {
     y: Tensor<T>,
     s: Tensor<T>,
 }
@@ -87,10 +87,10 @@ struct Direction<T: Float> {
 
 /// The loss and the gradient at the model's current parameters, and the number of evaluations in this step. After the last move of a step
 /// without a line search, the loss and gradient are from before this move.
-struct Evaluated<T: Float> {
+struct Evaluation<T: Float> {
     loss: f64,
     gradient: Tensor<T>,
-    evaluations: usize,
+    n_evaluations: usize,
 }
 
 #[twins]
@@ -106,10 +106,10 @@ impl<T: Float> Lbfgs<T> {
             tolerance_change: 1e-9,
             history_size: 100,
             strong_wolfe: false,
-            moves: 0,
+            n_iter: 0,
             last: None,
             history: VecDeque::new(),
-            scale: 1.0,
+            h_diag: 1.0,
         }
     }
 
@@ -218,41 +218,44 @@ impl<T: Float> Lbfgs<T> {
         self.check()?;
         let max_eval = self.evaluation_limit();
         let (loss_at_start, gradient) = loss_and_gradient(model, &mut evaluate)?;
-        let mut now = Evaluated { loss: loss_at_start, gradient, evaluations: 1 };
-        if now.gradient.numel() == 0 || max_abs(&now.gradient) <= self.tolerance_grad {
+        let mut current = Evaluation { loss: loss_at_start, gradient, n_evaluations: 1 };
+        if current.gradient.numel() == 0 || max_abs(&current.gradient) <= self.tolerance_grad {
             return Ok(loss_at_start);
         }
-        self.check_length(now.gradient.numel())?;
+        self.check_numel(current.gradient.numel())?;
         for iteration in 1..=self.max_iter {
-            self.moves += 1;
-            let vector = self.direction(&now.gradient)?;
-            let slope = now.gradient.try_dot(&vector)?.item().to_f64();
+            self.n_iter += 1;
+            let vector = self.next_direction(&current.gradient)?;
+            let slope = current.gradient.try_dot(&vector)?.item().to_f64();
             let mut length = self.lr;
-            if self.moves == 1 {
-                length *= (1.0 / now.gradient.try_abs()?.try_sum(..)?.item().to_f64()).min(1.0);
+            if self.n_iter == 1 {
+                length *= (1.0 / current.gradient.try_abs()?.try_sum(..)?.item().to_f64()).min(1.0);
             }
-            let (gradient_before, loss_before) = (now.gradient.clone(), now.loss);
+            let (gradient_before, loss_before) = (current.gradient.clone(), current.loss);
             if slope > -self.tolerance_change {
-                self.last = Some(Last { direction: vector, length, gradient: gradient_before });
+                self.last = Some(LastMove { direction: vector, length, gradient: gradient_before });
                 break;
             }
             let direction = Direction { vector, slope };
             length = if self.strong_wolfe {
-                self.search(model, &mut evaluate, &direction, length, &mut now)?
+                self.line_search(model, &mut evaluate, &direction, length, &mut current)?
             } else {
-                set_values(model, &values(model)?.try_add(direction.vector.try_mul(length)?)?)?;
+                set_trainable_from_vector(
+                    model,
+                    &trainable_to_vector(model)?.try_add(direction.vector.try_mul(length)?)?,
+                )?;
                 if iteration < self.max_iter {
-                    (now.loss, now.gradient) = loss_and_gradient(model, &mut evaluate)?;
-                    now.evaluations += 1;
+                    (current.loss, current.gradient) = loss_and_gradient(model, &mut evaluate)?;
+                    current.n_evaluations += 1;
                 }
                 length
             };
             let distance = max_abs(&direction.vector) * length;
-            self.last = Some(Last { direction: direction.vector, length, gradient: gradient_before });
-            if now.evaluations >= max_eval
-                || max_abs(&now.gradient) <= self.tolerance_grad
+            self.last = Some(LastMove { direction: direction.vector, length, gradient: gradient_before });
+            if current.n_evaluations >= max_eval
+                || max_abs(&current.gradient) <= self.tolerance_grad
                 || distance.abs() <= self.tolerance_change
-                || (now.loss - loss_before).abs() < self.tolerance_change
+                || (current.loss - loss_before).abs() < self.tolerance_change
             {
                 break;
             }
@@ -276,11 +279,11 @@ impl<T: Float> Lbfgs<T> {
         Ok(())
     }
 
-    /// Returns an error unless the stored vectors of earlier moves have `length` elements, which is the length of the current gradient.
-    fn check_length(&self, length: usize) -> Result<()> {
-        match self.last.as_ref().map(|last| last.gradient.numel()).filter(|&last| last != length) {
+    /// Returns an error unless the stored vectors of earlier moves have `numel` elements, which is the length of the current gradient.
+    fn check_numel(&self, numel: usize) -> Result<()> {
+        match self.last.as_ref().map(|last| last.gradient.numel()).filter(|&last| last != numel) {
             Some(last) => Err(Error::Argument(format!(
-                "the parameters that are not frozen have {length} elements, but they had {last} in the last step: use a new \
+                "the parameters that are not frozen have {numel} elements, but they had {last} in the last step: use a new \
                  `Lbfgs` for other parameters"
             ))),
             None => Ok(()),
@@ -288,42 +291,50 @@ impl<T: Float> Lbfgs<T> {
     }
 
     /// Moves the model along `direction` to the point that the line search finds. Returns the length of the move. Sets
-    /// `now` to the loss and gradient at this point, and adds the evaluations of the search to its count.
-    fn search<M: Module<T>>(
+    /// `current` to the loss and gradient at this point, and adds the evaluations of the search to its count.
+    fn line_search<M: Module<T>>(
         &self,
         model: &mut M,
         evaluate: &mut impl FnMut(&M) -> Result<(T, Gradients<T>)>,
         direction: &Direction<T>,
         length: f64,
-        now: &mut Evaluated<T>,
+        current: &mut Evaluation<T>,
     ) -> Result<f64> {
-        let start = values(model)?;
-        let from = Point { length: 0.0, loss: now.loss, gradient: now.gradient.clone(), slope: direction.slope };
-        let mut at = |length: f64| {
-            set_values(model, &start.try_add(direction.vector.try_mul(length)?)?)?;
+        let start = trainable_to_vector(model)?;
+        let search = LineSearch {
+            start: Point {
+                length: 0.0,
+                loss: current.loss,
+                gradient: current.gradient.clone(),
+                slope: direction.slope,
+            },
+            direction_max_abs: max_abs(&direction.vector),
+            tolerance: self.tolerance_change,
+            max_evaluations: self.evaluation_limit().saturating_sub(current.n_evaluations),
+        };
+        let mut evaluate_at = |length: f64| {
+            set_trainable_from_vector(model, &start.try_add(direction.vector.try_mul(length)?)?)?;
             let (loss, gradient) = loss_and_gradient(model, evaluate)?;
             let slope = gradient.try_dot(&direction.vector)?.item().to_f64();
             Ok(Point { length, loss, gradient, slope })
         };
-        let largest = max_abs(&direction.vector);
-        let limit = self.evaluation_limit().saturating_sub(now.evaluations);
-        let (found, evaluations) = strong_wolfe(&mut at, from, length, largest, self.tolerance_change, limit)?;
+        let (found, n_evaluations) = search.strong_wolfe(&mut evaluate_at, length)?;
         let Point { length, loss, gradient, .. } = found;
-        *now = Evaluated { loss, gradient, evaluations: now.evaluations + evaluations };
-        set_values(model, &start.try_add(direction.vector.try_mul(length)?)?)?;
+        *current = Evaluation { loss, gradient, n_evaluations: current.n_evaluations + n_evaluations };
+        set_trainable_from_vector(model, &start.try_add(direction.vector.try_mul(length)?)?)?;
         Ok(length)
     }
 
     /// Returns the direction of the next move, which is minus the approximate inverse Hessian times the gradient.
-    /// Before this, adds the last move to the history and updates `scale`, if the product y · s of the move is above
+    /// Before this, adds the last move to the history and updates `h_diag`, if the product y · s of the move is above
     /// 1e-10.
-    fn direction(&mut self, gradient: &Tensor<T>) -> Result<Tensor<T>> {
+    fn next_direction(&mut self, gradient: &Tensor<T>) -> Result<Tensor<T>> {
         if let Some(last) = &self.last {
             let (y, s) = (gradient.try_sub(&last.gradient)?, last.direction.try_mul(last.length)?);
             let curvature = y.try_dot(&s)?.item().to_f64();
             if curvature > 1e-10 {
-                self.scale = curvature / y.try_dot(&y)?.item().to_f64();
-                self.history.push_back(Pair { y, s });
+                self.h_diag = curvature / y.try_dot(&y)?.item().to_f64();
+                self.history.push_back(CurvaturePair { y, s });
                 if self.history.len() > self.history_size {
                     self.history.pop_front();
                 }
@@ -331,13 +342,13 @@ impl<T: Float> Lbfgs<T> {
         }
         let mut q = gradient.try_neg()?;
         let mut coefficients = Vec::with_capacity(self.history.len());
-        for Pair { y, s } in self.history.iter().rev() {
+        for CurvaturePair { y, s } in self.history.iter().rev() {
             let coefficient = s.try_dot(&q)?.item().to_f64() / y.try_dot(s)?.item().to_f64();
             q = q.try_sub(y.try_mul(coefficient)?)?;
             coefficients.push(coefficient);
         }
-        let mut r = q.try_mul(self.scale)?;
-        for (Pair { y, s }, coefficient) in self.history.iter().zip(coefficients.into_iter().rev()) {
+        let mut r = q.try_mul(self.h_diag)?;
+        for (CurvaturePair { y, s }, coefficient) in self.history.iter().zip(coefficients.into_iter().rev()) {
             let own = y.try_dot(&r)?.item().to_f64() / y.try_dot(s)?.item().to_f64();
             r = r.try_add(s.try_mul(coefficient - own)?)?;
         }
@@ -350,7 +361,7 @@ impl<T: Float> Lbfgs<T> {
     /// read, the optimiser keeps its own.
     fn archive_limits(&mut self, archive: &mut Archive) {
         let setting = |name: &str| Key::Setting(name.to_owned());
-        if archive.is_reading() && !archive.contains(&setting("max_iter")) {
+        if archive.is_restoring() && !archive.contains(&setting("max_iter")) {
             return;
         }
         let mut integer = |name: &str, value: &mut usize| {
@@ -362,7 +373,7 @@ impl<T: Float> Lbfgs<T> {
         integer("history_size", &mut self.history_size);
         // Without a limit on the evaluations, the file has no entry.
         let has_limit =
-            if archive.is_reading() { archive.contains(&setting("max_eval")) } else { self.max_eval.is_some() };
+            if archive.is_restoring() { archive.contains(&setting("max_eval")) } else { self.max_eval.is_some() };
         self.max_eval = has_limit.then(|| {
             let mut number = self.max_eval.unwrap_or_default() as u64;
             archive.integer(setting("max_eval"), &mut number);
@@ -386,25 +397,25 @@ impl<T: Float> Resume<T> for Lbfgs<T> {
         archive.number(setting("tolerance_change"), &mut self.tolerance_change);
         archive.flag(setting("strong_wolfe"), &mut self.strong_wolfe);
         self.archive_limits(archive);
-        archive.integer(state("n_iter"), &mut self.moves);
-        archive.number(state("H_diag"), &mut self.scale);
+        archive.integer(state("n_iter"), &mut self.n_iter);
+        archive.number(state("H_diag"), &mut self.h_diag);
         let mut pairs = self.history.len() as u64;
         archive.integer(state("pairs"), &mut pairs);
-        if archive.is_reading() {
-            let pair = || Pair { y: vector.clone(), s: vector.clone() };
+        if archive.is_restoring() {
+            let pair = || CurvaturePair { y: vector.clone(), s: vector.clone() };
             // The number of pairs was read from a file that may be damaged, so it is limited to the pairs in the file.
             let is_stored = |number: &u64| archive.contains(&state(&format!("old_dirs.{number}")));
             self.history = (0..pairs).take_while(is_stored).map(|_| pair()).collect();
-            let last = || Last { direction: vector.clone(), length: 0.0, gradient: vector.clone() };
-            self.last = (self.moves > 0).then(last);
+            let last = || LastMove { direction: vector.clone(), length: 0.0, gradient: vector.clone() };
+            self.last = (self.n_iter > 0).then(last);
         }
-        for (number, Pair { y, s }) in self.history.iter_mut().enumerate() {
+        for (number, CurvaturePair { y, s }) in self.history.iter_mut().enumerate() {
             archive.tensor(state(&format!("old_dirs.{number}")), y);
             archive.tensor(state(&format!("old_stps.{number}")), s);
         }
         let surplus = self.history.len().saturating_sub(self.history_size);
         self.history.drain(..surplus);
-        if let Some(Last { direction, length, gradient }) = &mut self.last {
+        if let Some(LastMove { direction, length, gradient }) = &mut self.last {
             archive.tensor(state("d"), direction);
             archive.number(state("t"), length);
             archive.tensor(state("prev_flat_grad"), gradient);

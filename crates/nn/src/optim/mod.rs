@@ -29,7 +29,7 @@ pub use adagrad::Adagrad;
 pub use adam::{Adam, AdamW};
 pub use adamax::Adamax;
 pub use archive::{Archive, Resume};
-pub(crate) use archive::{Entry, Key, Stored, archive_optimizer};
+pub(crate) use archive::{Entry, Key, Mismatch, StoredEntries, UnusedEntries, archive_optimizer};
 pub use asgd::Asgd;
 pub use average::WeightAverage;
 pub use common::{Common, DecayedParameter, PenalizedGradient, States};

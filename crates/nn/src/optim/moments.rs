@@ -26,38 +26,38 @@ impl Moments {
     }
 
     /// Returns the settings converted to the element type `T`, for the loop over the elements of a parameter.
-    pub(super) fn update<T: Float>(&self) -> MomentUpdate<T> {
+    pub(super) fn moment_update<T: Float>(&self) -> MomentUpdate<T> {
         let ([beta1, beta2], number) = (self.betas, T::from_f64);
         MomentUpdate {
-            share1: number(1.0 - beta1),
+            one_minus_beta1: number(1.0 - beta1),
             beta2: number(beta2),
-            share2: number(1.0 - beta2),
+            one_minus_beta2: number(1.0 - beta2),
             eps: number(self.eps),
         }
     }
 }
 
-/// The settings of [`Moments`], converted to the type `T`. The field `share1` is 1 - β₁, and `share2` is 1 - β₂. Here β₁ and β₂ are the
-/// decay rates of the two running means.
+/// The settings of [`Moments`], converted to the type `T`. Here β₁ and β₂ are the decay rates of the two running
+/// means.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MomentUpdate<T> {
-    share1: T,
+    one_minus_beta1: T,
     pub(super) beta2: T,
-    share2: T,
+    one_minus_beta2: T,
     pub(super) eps: T,
 }
 
 impl<T: Float> MomentUpdate<T> {
     /// Returns the new running mean of the gradient, from the old mean `m` and the gradient `g`.
     #[inline(always)]
-    pub(super) fn first(self, m: T, g: T) -> T {
-        m + self.share1 * (g - m)
+    pub(super) fn first_moment(self, m: T, g: T) -> T {
+        m + self.one_minus_beta1 * (g - m)
     }
 
     /// Returns the new running mean of the squared gradient, from the old mean `v` and the gradient `g`.
     #[inline(always)]
-    pub(super) fn second(self, v: T, g: T) -> T {
-        v * self.beta2 + self.share2 * g * g
+    pub(super) fn second_moment(self, v: T, g: T) -> T {
+        v * self.beta2 + self.one_minus_beta2 * g * g
     }
 }
 

@@ -86,12 +86,12 @@ impl<T: Float> Optimizer<T> for NAdam<T> {
         let product = product.try_item()?.to_f64();
         let gradient_rate = number(-lr * (1.0 - mu(steps)) / (1.0 - product));
         let moment_rate = number(-lr * mu(steps + 1.0) / (1.0 - product * mu(steps + 1.0)));
-        let moments = self.moments.update::<T>();
+        let moments = self.moments.moment_update::<T>();
         let (gradient_of, decayed) = (self.common.penalized_gradient(), self.common.decayed_parameter());
         let correction = number(1.0 - libm::pow(beta2, steps));
         Ok(value.try_update_with(gradient, [first, second], |p, g, [m, v]| {
             let g = gradient_of.compute(p, g);
-            let (m, v) = (moments.first(m, g), moments.second(v, g));
+            let (m, v) = (moments.first_moment(m, g), moments.second_moment(v, g));
             let divisor = (v / correction).sqrt() + moments.eps;
             (decayed.compute(p) + gradient_rate * g / divisor + moment_rate * m / divisor, [m, v])
         })?)

@@ -7,7 +7,7 @@ use wengert_autograd::Gradients;
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::{Float, Shape, Site, Tensor, compat};
 
-use crate::module::{LeafMut, Module, is_below, paths, update_buffer, walk_mut};
+use crate::module::{LeafMut, Module, is_below, parameter_paths, update_buffer, walk_mut};
 use crate::optim::common::{Common, Group, States};
 use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
@@ -143,7 +143,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
         let common = self.common_mut();
         common.lr = lr;
         for group in &mut common.groups {
-            group.ratio = group.settings.learning_rate() / lr;
+            group.lr_ratio = group.settings.learning_rate() / lr;
         }
         self
     }
@@ -173,12 +173,12 @@ pub trait Optimizer<T: Float = f32>: Clone {
     /// `.momentum(0.9)`, do not apply to the group. So call `group` last. (In PyTorch the arguments of the optimiser apply to all groups.)
     #[must_use]
     fn group(mut self, path: &str, settings: impl FnOnce(Self) -> Self) -> Self {
-        let mut own = self.clone();
-        *own.common_mut() =
-            Common { groups: Vec::new(), states: HashMap::new(), positions: Vec::new(), ..self.common().clone() };
-        let own = settings(own);
-        let ratio = own.learning_rate() / self.learning_rate();
-        self.common_mut().groups.push(Group { path: path.to_owned(), settings: own, ratio });
+        let mut copy = self.clone();
+        *copy.common_mut() =
+            Common { groups: Vec::new(), states: HashMap::new(), tensor_states: Vec::new(), ..self.common().clone() };
+        let settings = settings(copy);
+        let lr_ratio = settings.learning_rate() / self.learning_rate();
+        self.common_mut().groups.push(Group { path: path.to_owned(), settings, lr_ratio });
         self
     }
 
@@ -195,8 +195,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         self.common_mut().lr = lr;
         for group in &mut self.common_mut().groups {
             // If the optimiser's rate was 0 when the ratio was computed, the ratio is infinite or NaN, and the group keeps its own rate.
-            if group.ratio.is_finite() {
-                group.settings.common_mut().lr = lr * group.ratio;
+            if group.lr_ratio.is_finite() {
+                group.settings.common_mut().lr = lr * group.lr_ratio;
             }
         }
     }
@@ -248,10 +248,10 @@ pub trait Optimizer<T: Float = f32>: Clone {
         values: [&mut Tensor<T>; N],
         gradients: &[Tensor<T>; N],
     ) -> Result<()> {
-        check_all(self)?;
-        let mut states = mem::take(&mut self.common_mut().positions);
+        check_settings(self)?;
+        let mut states = mem::take(&mut self.common_mut().tensor_states);
         states.resize_with(N.max(states.len()), States::default);
-        let misfit = |(position, value): (usize, &&mut Tensor<T>)| {
+        let shape_error = |(position, value): (usize, &&mut Tensor<T>)| {
             if let Err(error) = self.check_shape(value.shape()) {
                 return Some(error);
             }
@@ -264,13 +264,13 @@ pub trait Optimizer<T: Float = f32>: Clone {
             let fits = expected.as_ref().unwrap_or(&shape) == state;
             (!fits).then(|| Error::StepShape { position, shape, other: state.clone() })
         };
-        let outcome = match values.iter().enumerate().find_map(misfit) {
+        let outcome = match values.iter().enumerate().find_map(shape_error) {
             Some(error) => Err(error),
             None => values.into_iter().zip(gradients).zip(&mut states).try_for_each(|((value, gradient), states)| {
                 count_step(states, |states| self.update(value, gradient, states))
             }),
         };
-        self.common_mut().positions = states;
+        self.common_mut().tensor_states = states;
         outcome
     }
 }
@@ -286,17 +286,17 @@ pub(crate) trait AnyOptimizer<T: Float> {
     /// Calls `each` with the name of every setting and a reference to the setting.
     fn group_settings(&mut self, group: Option<usize>, each: &mut dyn FnMut(&'static str, Setting<'_>));
     /// Returns a reference to the ratio of a group's learning rate to the learning rate of parameters that are in no group.
-    fn group_ratio(&mut self, group: usize) -> &mut f64;
+    fn group_lr_ratio(&mut self, group: usize) -> &mut f64;
     /// Checks the settings by [`Optimizer::check`].
     fn check_group(&self, group: Option<usize>) -> Result<()>;
     /// Returns the name and the shape of each state of a parameter of shape `shape`.
-    fn states_of(&self, group: Option<usize>, shape: &Shape) -> Vec<(&'static str, Shape)>;
+    fn state_shapes(&self, group: Option<usize>, shape: &Shape) -> Vec<(&'static str, Shape)>;
     /// Returns the states of all parameters, with the parameter's id as the key.
     fn all_states(&mut self) -> &mut HashMap<u64, States<T>>;
     /// Returns an error if the optimiser cannot update a parameter of this shape; see [`Optimizer::check_shape`].
-    fn check_shape_of(&self, group: Option<usize>, shape: &Shape) -> Result<()>;
+    fn check_parameter_shape(&self, group: Option<usize>, shape: &Shape) -> Result<()>;
     /// Makes one step of one parameter: updates its `value` and its `states`.
-    fn update_one(
+    fn update_parameter(
         &self,
         group: Option<usize>,
         value: &mut Tensor<T>,
@@ -323,16 +323,16 @@ impl<T: Float, O: Optimizer<T>> AnyOptimizer<T> for O {
         optimizer.settings(each);
     }
 
-    fn group_ratio(&mut self, group: usize) -> &mut f64 {
-        &mut self.common_mut().groups[group].ratio
+    fn group_lr_ratio(&mut self, group: usize) -> &mut f64 {
+        &mut self.common_mut().groups[group].lr_ratio
     }
 
     fn check_group(&self, group: Option<usize>) -> Result<()> {
-        with_settings(self, group).check()
+        group_optimizer(self, group).check()
     }
 
-    fn states_of(&self, group: Option<usize>, shape: &Shape) -> Vec<(&'static str, Shape)> {
-        let optimizer = with_settings(self, group);
+    fn state_shapes(&self, group: Option<usize>, shape: &Shape) -> Vec<(&'static str, Shape)> {
+        let optimizer = group_optimizer(self, group);
         optimizer.states().iter().filter_map(|name| Some((*name, optimizer.state_shape(name, shape)?))).collect()
     }
 
@@ -340,23 +340,23 @@ impl<T: Float, O: Optimizer<T>> AnyOptimizer<T> for O {
         &mut self.common_mut().states
     }
 
-    fn check_shape_of(&self, group: Option<usize>, shape: &Shape) -> Result<()> {
-        with_settings(self, group).check_shape(shape)
+    fn check_parameter_shape(&self, group: Option<usize>, shape: &Shape) -> Result<()> {
+        group_optimizer(self, group).check_shape(shape)
     }
 
-    fn update_one(
+    fn update_parameter(
         &self,
         group: Option<usize>,
         value: &mut Tensor<T>,
         gradient: &Tensor<T>,
         states: &mut States<T>,
     ) -> Result<()> {
-        with_settings(self, group).update(value, gradient, states)
+        group_optimizer(self, group).update(value, gradient, states)
     }
 }
 
 /// Returns the optimiser that has the settings of a group: the copy that the group holds, or `optimizer` itself if `group` is `None`.
-fn with_settings<T: Float, O: Optimizer<T>>(optimizer: &O, group: Option<usize>) -> &O {
+fn group_optimizer<T: Float, O: Optimizer<T>>(optimizer: &O, group: Option<usize>) -> &O {
     group.map_or(optimizer, |group| &optimizer.common().groups[group].settings)
 }
 
@@ -368,17 +368,17 @@ fn step<T: Float>(
     model: &mut dyn Module<T>,
     gradients: &Gradients<T>,
 ) -> Result<()> {
-    check_all(optimizer)?;
+    check_settings(optimizer)?;
     // The update borrows the optimiser's settings, so the states are moved out of the optimiser while the update runs.
     let mut states = mem::take(optimizer.all_states());
-    let outcome = advance(optimizer, &mut states, model, gradients);
+    let outcome = update_parameters(optimizer, &mut states, model, gradients);
     *optimizer.all_states() = states;
     outcome
 }
 
 /// Makes a step of `optimizer` over `model`. `states` are the optimiser's states, which the caller has moved out of it.
 /// Returns the errors that [`step`] describes, except for a wrong setting.
-fn advance<T: Float>(
+fn update_parameters<T: Float>(
     optimizer: &dyn AnyOptimizer<T>,
     states: &mut HashMap<u64, States<T>>,
     model: &mut dyn Module<T>,
@@ -386,39 +386,43 @@ fn advance<T: Float>(
 ) -> Result<()> {
     let groups = optimizer.group_paths();
     let mut updates = Vec::with_capacity(states.len());
-    let (mut buffers, mut unreached, mut empty) = (Vec::new(), Vec::new(), vec![true; groups.len()]);
+    let (mut buffers, mut unreached, mut is_empty_group) = (Vec::new(), Vec::new(), vec![true; groups.len()]);
     walk_mut(model, &mut String::new(), &mut |path, leaf| {
         let parameter = match leaf {
             LeafMut::Parameter(parameter) => parameter,
             LeafMut::Buffer(buffer) => return buffers.push(buffer),
         };
-        let mut own = None;
+        let mut last_group = None;
         for (number, _) in groups.iter().enumerate().filter(|(_, group)| is_below(path, group)) {
-            (own, empty[number]) = (Some(number), false);
+            (last_group, is_empty_group[number]) = (Some(number), false);
         }
         if parameter.is_frozen() {
             return;
         }
         match gradients.get(&*parameter) {
-            Some(gradient) => updates.push((parameter, gradient, own)),
+            Some(gradient) => updates.push((parameter, gradient, last_group)),
             None => unreached.push(path.to_owned()),
         }
     });
-    if let Some(number) = empty.into_iter().position(|empty| empty) {
+    if let Some(number) = is_empty_group.into_iter().position(|is_empty| is_empty) {
         drop((updates, buffers));
-        return Err(Error::NoSuchPath { path: groups[number].clone(), known: paths(model) });
+        return Err(Error::NoSuchPath { path: groups[number].clone(), known: parameter_paths(model) });
     }
     if !unreached.is_empty() {
         return Err(Error::Unreached { names: unreached });
     }
-    updates.iter().try_for_each(|(parameter, _, group)| optimizer.check_shape_of(*group, parameter.value.shape()))?;
+    updates
+        .iter()
+        .try_for_each(|(parameter, _, group)| optimizer.check_parameter_shape(*group, parameter.value.shape()))?;
     for (parameter, gradient, group) in updates {
         let id = parameter.id();
-        let own = states.entry(id).or_default();
-        let update = |own: &mut _| optimizer.update_one(group, &mut parameter.value, gradient, own);
-        if let Err(error) = count_step(own, update) {
+        let parameter_states = states.entry(id).or_default();
+        let update = |parameter_states: &mut _| {
+            optimizer.update_parameter(group, &mut parameter.value, gradient, parameter_states)
+        };
+        if let Err(error) = count_step(parameter_states, update) {
             // Removes a state that this step has made, because a checkpoint has no entries for a parameter that no step has updated.
-            if own.steps == 0 {
+            if parameter_states.steps == 0 {
                 states.remove(&id);
             }
             return Err(error);
@@ -435,18 +439,18 @@ fn count_step<T: Float>(states: &mut States<T>, update: impl FnOnce(&mut States<
 
 /// Checks that all settings, including the settings of groups, are in their ranges and compatible with each other.
 #[precompiled]
-fn check_all<T: Float>(optimizer: &mut dyn AnyOptimizer<T>) -> Result<()> {
+fn check_settings<T: Float>(optimizer: &mut dyn AnyOptimizer<T>) -> Result<()> {
     let groups = optimizer.group_paths().len();
     for group in std::iter::once(None).chain((0..groups).map(Some)) {
-        let mut refused = None;
+        let mut error = None;
         optimizer.group_settings(group, &mut |name, setting| {
             if let Setting::Number(value, range) = setting
-                && let (Err(expected), None) = (range.check(*value), &refused)
+                && let (Err(expected), None) = (range.check(*value), &error)
             {
-                refused = Some(Error::Setting { name: display_name(name), value: *value, expected });
+                error = Some(Error::Setting { name: display_name(name), value: *value, expected });
             }
         });
-        refused.map_or_else(|| optimizer.check_group(group), Err)?;
+        error.map_or_else(|| optimizer.check_group(group), Err)?;
     }
     Ok(())
 }

@@ -75,11 +75,11 @@ impl<T: Float> Optimizer<T> for RAdam<T> {
         let share = (length - 4.0) * (length - 2.0) * longest / ((longest - 4.0) * (longest - 2.0) * length);
         let (root, share) = (number(correction.sqrt()), number(share.sqrt()));
         let (lr, unbiased, moments) =
-            (number(self.common.lr), number(1.0 - libm::pow(beta1, steps)), self.moments.update::<T>());
+            (number(self.common.lr), number(1.0 - libm::pow(beta1, steps)), self.moments.moment_update::<T>());
         let (gradient_of, decayed) = (self.common.penalized_gradient(), self.common.decayed_parameter());
         Ok(value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [m, v]| {
             let g = gradient_of.compute(p, g);
-            let (m, v) = (moments.first(m, g), moments.second(v, g));
+            let (m, v) = (moments.first_moment(m, g), moments.second_moment(v, g));
             let step = m / unbiased * lr;
             let step = if rectified { step * (root / (v.sqrt() + moments.eps)) * share } else { step };
             (decayed.compute(p) - step, [m, v])

@@ -5,7 +5,7 @@ use std::path::Path;
 use plotters::prelude::SeriesLabelPosition::LowerLeft;
 
 use super::chart::Chart;
-use super::style::significant;
+use super::style::format_significant;
 use crate::Result;
 use crate::file::write_atomically;
 use crate::history::History;
@@ -20,7 +20,7 @@ impl History {
     ///
     /// [`Error::Plot`](crate::Error::Plot) if the drawing library fails. No value of a loss makes it fail.
     pub fn loss_curve(&self) -> Result<String> {
-        Chart { title: "Loss per epoch", y: "mean loss", ..Chart::default() }.draw_history(self, "loss")
+        Chart { title: "Loss per epoch", y_label: "mean loss", ..Chart::default() }.draw_history(self, "loss")
     }
 
     /// Draws a metric against the epoch. Epochs without the metric leave a gap, as do values that are infinite, NaN or too large (see
@@ -31,7 +31,7 @@ impl History {
     ///
     /// [`Error::Plot`](crate::Error::Plot) if the drawing library fails.
     pub fn curve(&self, metric: &str) -> Result<String> {
-        Chart { title: &format!("{metric} per epoch"), y: metric, from_zero: false, ..Chart::default() }
+        Chart { title: &format!("{metric} per epoch"), y_label: metric, begins_at_zero: false, ..Chart::default() }
             .draw_history(self, metric)
     }
 
@@ -64,9 +64,9 @@ impl History {
 /// # Errors
 ///
 /// [`Error::Plot`](crate::Error::Plot) if the drawing library fails. No value of a point makes it fail.
-pub fn lines(title: &str, [x, y]: [&str; 2], lines: &[(&str, &[(f64, f64)])]) -> Result<String> {
+pub fn lines(title: &str, [x_label, y_label]: [&str; 2], lines: &[(&str, &[(f64, f64)])]) -> Result<String> {
     let lines = lines.iter().map(|&(name, points)| (name.to_owned(), points.to_vec())).collect();
-    Chart { title, x, y, lines, markers: false, from_zero: false, ..Chart::default() }.draw()
+    Chart { title, x_label, y_label, lines, has_markers: false, begins_at_zero: false, ..Chart::default() }.draw()
 }
 
 /// Draws the true positive rate against the false positive rate, with the area under the curve, as an SVG image.
@@ -76,11 +76,11 @@ pub fn lines(title: &str, [x, y]: [&str; 2], lines: &[(&str, &[(f64, f64)])]) ->
 /// [`Error::Plot`](crate::Error::Plot) if the drawing library fails.
 pub fn roc(scores: &BinaryScores) -> Result<String> {
     let lines = vec![
-        (format!("area {}", significant(scores.roc_auc())), scores.roc().points),
+        (format!("area {}", format_significant(scores.roc_auc())), scores.roc().points),
         ("chance: area 0.5".to_owned(), vec![(0.0, 0.0), (1.0, 1.0)]),
     ];
-    let (title, x, y) = ("ROC curve", "false positive rate", "true positive rate");
-    Chart { title, x, y, lines, ..Chart::of_rates() }.draw()
+    let (title, x_label, y_label) = ("ROC curve", "false positive rate", "true positive rate");
+    Chart { title, x_label, y_label, lines, ..Chart::of_rates() }.draw()
 }
 
 /// Draws the precision against the recall, with the average precision, as an SVG image.
@@ -89,14 +89,14 @@ pub fn roc(scores: &BinaryScores) -> Result<String> {
 ///
 /// [`Error::Plot`](crate::Error::Plot) if the drawing library fails.
 pub fn precision_recall(scores: &BinaryScores) -> Result<String> {
-    let name = format!("average precision {}", significant(scores.average_precision()));
-    let (title, x, y) = ("Precision and recall", "recall", "precision");
+    let name = format!("average precision {}", format_significant(scores.average_precision()));
+    let (title, x_label, y_label) = ("Precision and recall", "recall", "precision");
     Chart {
         title,
-        x,
-        y,
+        x_label,
+        y_label,
         lines: vec![(name, scores.precision_recall().points)],
-        corner: Some(LowerLeft),
+        legend_position: Some(LowerLeft),
         ..Chart::of_rates()
     }
     .draw()

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use wengert_tensor::ops::{Arithmetic as _, Reductions as _, Views as _};
 use wengert_tensor::{Float, Tensor};
 
-use super::style::{escaped, png};
+use super::style::{escape_markup, png};
 use crate::{Error, Result};
 
 /// Draws images `[n, 1, h, w]` (gray) or `[n, 3, h, w]` (red, green, blue) as an SVG image, in rows of `columns` images. Each image has its
@@ -121,7 +121,7 @@ fn grid<T: Float>(
             let _ = writeln!(
                 svg,
                 "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\" fill=\"{ink}\">{}</text>",
-                escaped(caption)
+                escape_markup(caption)
             );
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::style::escaped;
+use super::style::escape_markup;
 use crate::metrics::ConfusionMatrix;
 
 /// The width and height of a cell in pixels.
@@ -25,7 +25,7 @@ const CELL: usize = 46;
 pub fn confusion_matrix(confusion: &ConfusionMatrix, names: &[&str]) -> String {
     let counts = confusion.counts();
     let classes = counts.shape()[0];
-    let name = |class: usize| names.get(class).map_or_else(|| class.to_string(), |name| escaped(name));
+    let name = |class: usize| names.get(class).map_or_else(|| class.to_string(), |name| escape_markup(name));
     // The space for the names is an estimate: it assumes letters of about 8 pixels.
     let longest = (0..classes).map(|class| name(class).chars().count()).max().unwrap_or(0);
     let (side, long) = (60 + 8 * longest, longest > 5);

@@ -7,7 +7,7 @@ use wengert_tensor::{Float, Tensor};
 
 use super::images::image_grid;
 use super::matrix::confusion_matrix;
-use super::style::escaped;
+use super::style::escape_markup;
 use crate::Result;
 use crate::file::write_atomically;
 use crate::history::History;
@@ -52,7 +52,7 @@ impl Page {
     pub fn settings(mut self, settings: &[(&str, String)]) -> Self {
         self.body += "<h2>Settings</h2>\n<table>\n";
         for (name, value) in settings {
-            let _ = writeln!(self.body, "<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(value));
+            let _ = writeln!(self.body, "<tr><th>{}</th><td>{}</td></tr>", escape_markup(name), escape_markup(value));
         }
         self.body += "</table>\n";
         self
@@ -74,7 +74,8 @@ impl Page {
             let shown = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.4}"));
             let validation = last.validation.as_ref().and_then(|scores| scores.get(name));
             let (train, validation) = (shown(last.train.get(name)), shown(validation));
-            let _ = writeln!(self.body, "<tr><th>{}</th><td>{train}</td><td>{validation}</td></tr>", escaped(name));
+            let _ =
+                writeln!(self.body, "<tr><th>{}</th><td>{train}</td><td>{validation}</td></tr>", escape_markup(name));
         }
         self.body += "</table>\n";
         for (position, name) in names.into_iter().enumerate() {
@@ -88,7 +89,7 @@ impl Page {
         let _ = writeln!(self.body, "<h2>Confusion matrix</h2>\n{}<table>", confusion_matrix(confusion, names));
         self.body += "<tr><th>class</th><th>precision</th><th>recall</th><th>F1</th><th>samples</th></tr>\n";
         for (class, scores) in confusion.by_class().iter().enumerate() {
-            let name = escaped(&class_name(names, class));
+            let name = escape_markup(&class_name(names, class));
             let numbers = [scores.precision, scores.recall, scores.f1].map(|x| format!("<td>{x:.3}</td>")).concat();
             let _ = writeln!(self.body, "<tr><th>{name}</th>{numbers}<td>{}</td></tr>", scores.support);
         }
@@ -141,14 +142,14 @@ impl Page {
 
     /// Adds an SVG image below a heading.
     pub fn picture(mut self, heading: &str, svg: &str) -> Self {
-        let _ = writeln!(self.body, "<h2>{}</h2>\n{svg}", escaped(heading));
+        let _ = writeln!(self.body, "<h2>{}</h2>\n{svg}", escape_markup(heading));
         self
     }
 
     /// Returns the page as HTML.
     pub fn to_html(&self) -> String {
         let Page { title, body } = self;
-        let title = escaped(title);
+        let title = escape_markup(title);
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
              content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\

@@ -3,18 +3,18 @@
 use plotters::prelude::*;
 use wengert_tensor::{Float, Tensor};
 
-use super::style::{GRID, INK, UNITS, colour, in_pixels, on_axis, png, text};
+use super::style::{GRID, INK, UNITS_PER_PIXEL, colour, format_tick, png, scale_to_pixels, text_style};
 use crate::{Error, Result};
 
 /// The width and height of a picture in pixels.
 const SIZE: (u32, u32) = (640, 560);
 
 /// The width and height of the image that shows the regions of a decision boundary, in pixels.
-const REGION: usize = 160;
+const GRID_SIZE: usize = 160;
 
 /// The largest absolute value of a coordinate that is drawn. With a larger coordinate in the picture, all other points would look like one
 /// point. For the largest numbers of f64, the drawing library does not terminate.
-const LARGEST: f64 = 1e12;
+const MAX_COORDINATE: f64 = 1e12;
 
 /// Draws points `[n, 2]` in the colours of their classes `[n]`, as an SVG image. Classes whose difference is a multiple of 10 have the same
 /// colour. Points with a coordinate that is NaN or above 10¹² in absolute value are left out.
@@ -68,7 +68,7 @@ fn draw<T: Float>(
         return Err(Error::Dataset(format!("expected points [n, 2] and classes [n], but got {shape} and {of}")));
     }
     let values: Vec<f64> = points.iter().map(T::to_f64).collect();
-    let is_drawn = |(point, _): &(&[f64; 2], i64)| point.iter().all(|x| x.abs() <= LARGEST);
+    let is_drawn = |(point, _): &(&[f64; 2], i64)| point.iter().all(|x| x.abs() <= MAX_COORDINATE);
     let drawn: Vec<(&[f64; 2], i64)> = values.as_chunks().0.iter().zip(classes.iter()).filter(is_drawn).collect();
     let range = |axis: usize| {
         let of_axis = || drawn.iter().map(|(point, _)| point[axis]);
@@ -76,20 +76,20 @@ fn draw<T: Float>(
         let margin = if high > low { 0.06 * (high - low) } else { 1.0 };
         if low <= high { (low - margin, high + margin) } else { (0.0, 1.0) }
     };
-    let [across, up] = [range(0), range(1)];
-    let (mut svg, mut place) = (String::new(), (0..0, 0..0));
-    let outcome = chart(&mut svg, &mut place, title, across, up, &drawn);
+    let [x_range, y_range] = [range(0), range(1)];
+    let (mut svg, mut plotting_area) = (String::new(), (0..0, 0..0));
+    let outcome = draw_chart(&mut svg, &mut plotting_area, title, x_range, y_range, &drawn);
     outcome.map_err(|error| Error::Plot(error.to_string()))?;
     if let Some(classify) = classify {
-        let grid = Tensor::from_fn([REGION * REGION, 2], |i| {
-            let (row, column) = (i[0] / REGION, i[0] % REGION);
+        let grid = Tensor::from_fn([GRID_SIZE * GRID_SIZE, 2], |i| {
+            let (row, column) = (i[0] / GRID_SIZE, i[0] % GRID_SIZE);
             let middle =
-                |step: usize, (low, high): (f64, f64)| low + (step as f64 + 0.5) / REGION as f64 * (high - low);
-            T::from_f64(if i[1] == 0 { middle(column, across) } else { middle(REGION - 1 - row, up) })
+                |step: usize, (low, high): (f64, f64)| low + (step as f64 + 0.5) / GRID_SIZE as f64 * (high - low);
+            T::from_f64(if i[1] == 0 { middle(column, x_range) } else { middle(GRID_SIZE - 1 - row, y_range) })
         });
         let classes = classify(&grid);
-        if classes.shape().sizes() != [REGION * REGION] {
-            let (found, expected) = (classes.shape(), REGION * REGION);
+        if classes.shape().sizes() != [GRID_SIZE * GRID_SIZE] {
+            let (found, expected) = (classes.shape(), GRID_SIZE * GRID_SIZE);
             return Err(Error::Dataset(format!(
                 "expected a class for each of {expected} points of the grid, but got classes of shape {found}"
             )));
@@ -101,17 +101,17 @@ fn draw<T: Float>(
         let pixels: Vec<[u8; 3]> = classes.iter().map(light).collect();
         let image = format!(
             "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" href=\"{}\"/>\n",
-            place.0.start,
-            place.1.start,
-            place.0.len(),
-            place.1.len(),
-            png(&pixels, REGION),
+            plotting_area.0.start,
+            plotting_area.1.start,
+            plotting_area.0.len(),
+            plotting_area.1.len(),
+            png(&pixels, GRID_SIZE),
         );
         // The image of the regions is inserted above the white background and below everything else.
         let background = svg.find("/>").map_or(0, |end| end + 3);
         svg.insert_str(background, &image);
     }
-    Ok(in_pixels(&svg, SIZE))
+    Ok(scale_to_pixels(&svg, SIZE))
 }
 
 /// Returns the colour of a class. The 10 colours repeat, also for negative classes.
@@ -119,37 +119,39 @@ fn class_colour(class: i64) -> RGBColor {
     colour(class.rem_euclid(10) as usize)
 }
 
-/// Draws axes and points. Sets `place` to the position of the plotting area in drawing units (see [`UNITS`]): its horizontal and its
+/// Draws axes and points. Sets `plotting_area` to the position of the plotting area in drawing units (see [`UNITS_PER_PIXEL`]): its horizontal and its
 /// vertical range.
-fn chart(
+fn draw_chart(
     svg: &mut String,
-    place: &mut (std::ops::Range<i32>, std::ops::Range<i32>),
+    plotting_area: &mut (std::ops::Range<i32>, std::ops::Range<i32>),
     title: &str,
-    across: (f64, f64),
-    up: (f64, f64),
+    x_range: (f64, f64),
+    y_range: (f64, f64),
     points: &[(&[f64; 2], i64)],
 ) -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let area = SVGBackend::with_string(svg, (SIZE.0 * UNITS, SIZE.1 * UNITS)).into_drawing_area();
+    let area = SVGBackend::with_string(svg, (SIZE.0 * UNITS_PER_PIXEL, SIZE.1 * UNITS_PER_PIXEL)).into_drawing_area();
     area.fill(&WHITE).map_err(|error| error.to_string())?;
     let mut chart = ChartBuilder::on(&area)
-        .caption(title, text(22))
-        .margin(16 * UNITS)
-        .x_label_area_size(34 * UNITS)
-        .y_label_area_size(54 * UNITS)
-        .build_cartesian_2d(across.0..across.1, up.0..up.1)
+        .caption(title, text_style(22))
+        .margin(16 * UNITS_PER_PIXEL)
+        .x_label_area_size(34 * UNITS_PER_PIXEL)
+        .y_label_area_size(54 * UNITS_PER_PIXEL)
+        .build_cartesian_2d(x_range.0..x_range.1, y_range.0..y_range.1)
         .map_err(|error| error.to_string())?;
-    let [wide, high] = [across, up].map(|(low, high)| low.abs().max(high.abs()));
-    let (x_label, y_label) = (|x: &f64| on_axis(*x, wide), |y: &f64| on_axis(*y, high));
+    let [wide, high] = [x_range, y_range].map(|(low, high)| low.abs().max(high.abs()));
+    let (x_label, y_label) = (|x: &f64| format_tick(*x, wide), |y: &f64| format_tick(*y, high));
     let mut mesh = chart.configure_mesh();
-    mesh.axis_style(INK.stroke_width(UNITS)).bold_line_style(GRID.stroke_width(UNITS)).light_line_style(TRANSPARENT);
-    mesh.label_style(text(14)).set_all_tick_mark_size(5 * UNITS);
+    mesh.axis_style(INK.stroke_width(UNITS_PER_PIXEL))
+        .bold_line_style(GRID.stroke_width(UNITS_PER_PIXEL))
+        .light_line_style(TRANSPARENT);
+    mesh.label_style(text_style(14)).set_all_tick_mark_size(5 * UNITS_PER_PIXEL);
     mesh.x_label_formatter(&x_label).y_label_formatter(&y_label);
     mesh.draw().map_err(|error| error.to_string())?;
-    *place = chart.plotting_area().get_pixel_range();
+    *plotting_area = chart.plotting_area().get_pixel_range();
     let circles = points.iter().flat_map(|&(&[x, y], class)| {
         [
-            Circle::new((x, y), 4 * UNITS, class_colour(class).filled()),
-            Circle::new((x, y), 4 * UNITS, WHITE.stroke_width(UNITS)),
+            Circle::new((x, y), 4 * UNITS_PER_PIXEL, class_colour(class).filled()),
+            Circle::new((x, y), 4 * UNITS_PER_PIXEL, WHITE.stroke_width(UNITS_PER_PIXEL)),
         ]
     });
     chart.draw_series(circles).map_err(|error| error.to_string())?;

@@ -26,18 +26,18 @@ pub(super) const GRID: RGBColor = RGBColor(232, 232, 232);
 
 /// The number of drawing units per pixel of the picture. plotters rounds each coordinate to a whole unit, and a tenth of a pixel is
 /// invisible. The cost is one more digit for each coordinate.
-pub(super) const UNITS: u32 = 10;
+pub(super) const UNITS_PER_PIXEL: u32 = 10;
 
 /// Returns the style of a text whose size is given in pixels.
-pub(super) fn text(size: u32) -> TextStyle<'static> {
-    ("sans-serif", size * UNITS).into_font().color(&INK)
+pub(super) fn text_style(size: u32) -> TextStyle<'static> {
+    ("sans-serif", size * UNITS_PER_PIXEL).into_font().color(&INK)
 }
 
-/// Returns `drawing`, an SVG image with coordinates in drawing units (see [`UNITS`]), as an image of `size` pixels. Changes the attributes
+/// Returns `drawing`, an SVG image with coordinates in drawing units (see [`UNITS_PER_PIXEL`]), as an image of `size` pixels. Changes the attributes
 /// `width` and `height`, and keeps the `viewBox`.
-pub(super) fn in_pixels(drawing: &str, size: (u32, u32)) -> String {
+pub(super) fn scale_to_pixels(drawing: &str, size: (u32, u32)) -> String {
     let header = |(width, height): (u32, u32)| format!("width=\"{width}\" height=\"{height}\"");
-    drawing.replacen(&header((size.0 * UNITS, size.1 * UNITS)), &header(size), 1)
+    drawing.replacen(&header((size.0 * UNITS_PER_PIXEL, size.1 * UNITS_PER_PIXEL)), &header(size), 1)
 }
 
 /// Returns the colour of the line or class with index `number`.
@@ -46,13 +46,13 @@ pub(super) fn colour(number: usize) -> RGBColor {
 }
 
 /// Escapes a text for SVG and HTML. The result can also be the value of an attribute in double quotes.
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape_markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// Returns a number as text with three significant digits and without trailing zeros: `0.0123`, `2`, `150`, `2.5e-7`. A number from 1000 to
 /// a million keeps all digits before the point.
-pub(super) fn significant(x: f64) -> String {
+pub(super) fn format_significant(x: f64) -> String {
     let trimmed = |text: &str| match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text.to_owned(),
@@ -71,8 +71,8 @@ pub(super) fn significant(x: f64) -> String {
 }
 
 /// Returns the label of a value on an axis that goes up to `largest`. A value that differs from 0 only by rounding is shown as 0.
-pub(super) fn on_axis(x: f64, largest: f64) -> String {
-    significant(if x.abs() < 1e-9 * largest { 0.0 } else { x })
+pub(super) fn format_tick(x: f64, largest: f64) -> String {
+    format_significant(if x.abs() < 1e-9 * largest { 0.0 } else { x })
 }
 
 /// Returns a data URL, `data:image/png;base64,…`, with an image as PNG. `pixels` has the red, green and blue of each pixel, row by row. The
@@ -133,9 +133,9 @@ mod tests {
             (1e20, "1e20"),
             (f64::NAN, "NaN"),
         ] {
-            assert_eq!(significant(x), expected);
+            assert_eq!(format_significant(x), expected);
         }
-        assert_eq!([on_axis(2.2e-16, 1.0), on_axis(2.2e-16, 1e-15)], ["0", "2.2e-16"]);
+        assert_eq!([format_tick(2.2e-16, 1.0), format_tick(2.2e-16, 1e-15)], ["0", "2.2e-16"]);
     }
 
     /// The expected values are the test vectors of RFC 4648, and an image of two pixels made by Python's zlib and

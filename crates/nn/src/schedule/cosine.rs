@@ -99,7 +99,7 @@ impl Schedule for CosineAnnealingWarmRestarts {
     }
 }
 
-/// Returns the value of a cosine wave at the position `share`. The wave goes from `from` at 0 to `to` at 1, which is half a wave.
-pub(super) fn cosine(from: f64, to: f64, share: f64) -> f64 {
-    to + (from - to) * (1.0 + libm::cos(PI * share)) / 2.0
+/// Returns the value of a cosine wave at the position `progress`. The wave goes from `from` at 0 to `to` at 1, which is half a wave.
+pub(super) fn cosine(from: f64, to: f64, progress: f64) -> f64 {
+    to + (from - to) * (1.0 + libm::cos(PI * progress)) / 2.0
 }

@@ -92,10 +92,10 @@ impl Schedule for OneCycleLR {
         let (step, mut start) = ((step as f64).min(last), 0.0);
         for &(end, from, to) in phases {
             if step <= end {
-                let share = if end > start { (step - start) / (end - start) } else { 1.0 };
+                let progress = if end > start { (step - start) / (end - start) } else { 1.0 };
                 return match self.anneal {
-                    Anneal::Cos => cosine(from, to, share),
-                    Anneal::Linear => from + (to - from) * share,
+                    Anneal::Cos => cosine(from, to, progress),
+                    Anneal::Linear => from + (to - from) * progress,
                 };
             }
             start = end;
@@ -160,13 +160,13 @@ impl Schedule for CyclicLR {
         // If the sum overflows, no training run completes the first cycle, so `u64::MAX` serves as the length.
         let period = self.up.saturating_add(self.down);
         let (cycles, done) = (step / period, step % period);
-        let share =
+        let progress =
             if done <= self.up { done as f64 / self.up as f64 } else { (period - done) as f64 / self.down as f64 };
         let height = match self.cycle {
             Cycle::Triangular => 1.0,
             Cycle::Triangular2 => libm::pow(0.5, cycles as f64),
             Cycle::ExpRange(gamma) => libm::pow(gamma, step as f64),
         };
-        self.base_lr + (self.max_lr - self.base_lr) * share * height
+        self.base_lr + (self.max_lr - self.base_lr) * progress * height
     }
 }

@@ -13,22 +13,22 @@ impl<T: Float> Lowering<T> {
     /// Translates a function of one operand, or returns an error if the function has no form in ONNX.
     pub(super) fn unary(&mut self, op: Unary, x: ValueId) -> Result<ValueId, Error> {
         if let Some(operator) = operator(op) {
-            return Ok(self.map(operator, &[x]));
+            return Ok(self.elementwise(operator, &[x]));
         }
         Ok(match op {
-            Unary::Square => self.map("Mul", &[x, x]),
+            Unary::Square => self.elementwise("Mul", &[x, x]),
             Unary::PowMinusHalf => {
-                let root = self.map("Sqrt", &[x]);
-                self.map("Reciprocal", &[root])
+                let root = self.elementwise("Sqrt", &[x]);
+                self.elementwise("Reciprocal", &[root])
             }
             Unary::Trunc => {
-                let size = self.map("Abs", &[x]);
-                let (floor, sign) = (self.map("Floor", &[size]), self.map("Sign", &[x]));
-                self.map("Mul", &[sign, floor])
+                let size = self.elementwise("Abs", &[x]);
+                let (floor, sign) = (self.elementwise("Floor", &[size]), self.elementwise("Sign", &[x]));
+                self.elementwise("Mul", &[sign, floor])
             }
             Unary::Exp2 => {
                 let two = self.number(2.0);
-                self.map("Pow", &[two, x])
+                self.elementwise("Pow", &[two, x])
             }
             Unary::Expm1 => self.expm1(x),
             Unary::Log2 => self.log_over(x, LN_2),
@@ -37,28 +37,29 @@ impl<T: Float> Lowering<T> {
             // The attributes of `HardSigmoid` have 32 bits, so it would be less accurate in f64.
             Unary::Hardsigmoid => {
                 let [zero, three, six] = [0.0, 3.0, 6.0].map(|number| self.number(number));
-                let shifted = self.map("Add", &[x, three]);
-                let clamped = self.map("Clip", &[shifted, zero, six]);
-                self.map("Div", &[clamped, six])
+                let shifted = self.elementwise("Add", &[x, three]);
+                let clamped = self.elementwise("Clip", &[shifted, zero, six]);
+                self.elementwise("Div", &[clamped, six])
             }
             Unary::Sinc => {
                 let [zero, one, pi] = [0.0, 1.0, PI].map(|number| self.number(number));
-                let angle = self.map("Mul", &[x, pi]);
-                let sine = self.map("Sin", &[angle]);
-                let (quotient, is_zero) = (self.map("Div", &[sine, angle]), self.test("Equal", &[x, zero]));
-                self.map("Where", &[is_zero, one, quotient])
+                let angle = self.elementwise("Mul", &[x, pi]);
+                let sine = self.elementwise("Sin", &[angle]);
+                let (quotient, is_zero) =
+                    (self.elementwise("Div", &[sine, angle]), self.predicate("Equal", &[x, zero]));
+                self.elementwise("Where", &[is_zero, one, quotient])
             }
             Unary::Logit => self.log_odds(x),
             Unary::Erfc => {
-                let (one, erf) = (self.number(1.0), self.map("Erf", &[x]));
-                self.map("Sub", &[one, erf])
+                let (one, erf) = (self.number(1.0), self.elementwise("Erf", &[x]));
+                self.elementwise("Sub", &[one, erf])
             }
             Unary::Ndtr => {
                 let [half, one, scale] = [0.5, 1.0, SQRT_2].map(|number| self.number(number));
-                let scaled = self.map("Div", &[x, scale]);
-                let erf = self.map("Erf", &[scaled]);
-                let sum = self.map("Add", &[erf, one]);
-                self.map("Mul", &[sum, half])
+                let scaled = self.elementwise("Div", &[x, scale]);
+                let erf = self.elementwise("Erf", &[scaled]);
+                let sum = self.elementwise("Add", &[erf, one]);
+                self.elementwise("Mul", &[sum, half])
             }
             _ => return Err(self.unsupported()),
         })
@@ -67,37 +68,37 @@ impl<T: Float> Lowering<T> {
     /// Returns ln(x / (1 - x)).
     pub(super) fn log_odds(&mut self, x: ValueId) -> ValueId {
         let one = self.number(1.0);
-        let rest = self.map("Sub", &[one, x]);
-        let odds = self.map("Div", &[x, rest]);
-        self.map("Log", &[odds])
+        let rest = self.elementwise("Sub", &[one, x]);
+        let odds = self.elementwise("Div", &[x, rest]);
+        self.elementwise("Log", &[odds])
     }
 
     /// Returns the logarithm of x to a base b, which is ln x / ln b. The argument `base` is ln b.
     fn log_over(&mut self, x: ValueId, base: f64) -> ValueId {
-        let (log, base) = (self.map("Log", &[x]), self.number(base));
-        self.map("Div", &[log, base])
+        let (log, base) = (self.elementwise("Log", &[x]), self.number(base));
+        self.elementwise("Div", &[log, base])
     }
 
     /// Returns eˣ - 1 = tanh(x/2) (eˣ + 1), which loses no digits near 0.
     fn expm1(&mut self, x: ValueId) -> ValueId {
         let [half, one] = [0.5, 1.0].map(|number| self.number(number));
-        let halved = self.map("Mul", &[x, half]);
-        let (tanh, exp) = (self.map("Tanh", &[halved]), self.map("Exp", &[x]));
-        let sum = self.map("Add", &[exp, one]);
-        self.map("Mul", &[tanh, sum])
+        let halved = self.elementwise("Mul", &[x, half]);
+        let (tanh, exp) = (self.elementwise("Tanh", &[halved]), self.elementwise("Exp", &[x]));
+        let sum = self.elementwise("Add", &[exp, one]);
+        self.elementwise("Mul", &[tanh, sum])
     }
 
     /// Returns ln(1 + x). With u = 1 + x rounded, this is x if u = 1, ln u if u is exact, and otherwise x ln u / (u - 1). (D. Goldberg,
     /// "What every computer scientist should know about floating-point arithmetic", 1991, theorem 4.)
     pub(super) fn log1p(&mut self, x: ValueId) -> ValueId {
         let one = self.number(1.0);
-        let u = self.map("Add", &[x, one]);
-        let (log, back) = (self.map("Log", &[u]), self.map("Sub", &[u, one]));
-        let ratio = self.map("Div", &[x, back]);
-        let corrected = self.map("Mul", &[log, ratio]);
-        let (is_exact, is_tiny) = (self.test("Equal", &[back, x]), self.test("Equal", &[u, one]));
-        let inner = self.map("Where", &[is_exact, log, corrected]);
-        self.map("Where", &[is_tiny, x, inner])
+        let u = self.elementwise("Add", &[x, one]);
+        let (log, back) = (self.elementwise("Log", &[u]), self.elementwise("Sub", &[u, one]));
+        let ratio = self.elementwise("Div", &[x, back]);
+        let corrected = self.elementwise("Mul", &[log, ratio]);
+        let (is_exact, is_tiny) = (self.predicate("Equal", &[back, x]), self.predicate("Equal", &[u, one]));
+        let inner = self.elementwise("Where", &[is_exact, log, corrected]);
+        self.elementwise("Where", &[is_tiny, x, inner])
     }
 }
 

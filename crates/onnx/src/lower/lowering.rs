@@ -14,7 +14,7 @@ pub(super) struct Lowering<T: Float> {
     /// The value of each translated step of the program.
     pub(super) values: Vec<Option<ValueId>>,
     /// For each mask of zeros and ones, the truth values from which it was made.
-    pub(super) truths: FxHashMap<ValueId, ValueId>,
+    pub(super) bool_of_mask: FxHashMap<ValueId, ValueId>,
     /// The operation and the source line of the step that is being translated.
     pub(super) origin: Origin,
 }
@@ -56,38 +56,38 @@ impl<T: Float> Lowering<T> {
     }
 
     /// Appends an elementwise node whose elements are floating-point numbers. The inputs broadcast.
-    pub(super) fn map(&mut self, operator: &'static str, inputs: &[ValueId]) -> ValueId {
-        self.map_with(operator, inputs, Vec::new())
+    pub(super) fn elementwise(&mut self, operator: &'static str, inputs: &[ValueId]) -> ValueId {
+        self.elementwise_with(operator, inputs, Vec::new())
     }
 
     /// Appends a node like [`map`](Self::map), with attributes.
-    pub(super) fn map_with(
+    pub(super) fn elementwise_with(
         &mut self,
         operator: &'static str,
         inputs: &[ValueId],
         attributes: Vec<(&'static str, Attribute)>,
     ) -> ValueId {
-        self.map_to(Kind::Float, operator, inputs, attributes)
+        self.elementwise_of_kind(Kind::Float, operator, inputs, attributes)
     }
 
     /// Appends an elementwise node whose elements are truth values. The inputs broadcast.
-    pub(super) fn test(&mut self, operator: &'static str, inputs: &[ValueId]) -> ValueId {
-        self.map_to(Kind::Bool, operator, inputs, Vec::new())
+    pub(super) fn predicate(&mut self, operator: &'static str, inputs: &[ValueId]) -> ValueId {
+        self.elementwise_of_kind(Kind::Bool, operator, inputs, Vec::new())
     }
 
-    fn map_to(
+    fn elementwise_of_kind(
         &mut self,
         kind: Kind,
         operator: &'static str,
         inputs: &[ValueId],
         attributes: Vec<(&'static str, Attribute)>,
     ) -> ValueId {
-        let shape = self.joint(inputs).unwrap_or_else(|| self.shape(inputs[0]));
+        let shape = self.broadcast_shape(inputs).unwrap_or_else(|| self.shape(inputs[0]));
         self.graph.add_node(operator, inputs, attributes, (kind, shape), self.origin)
     }
 
     /// Returns the shape to which the values broadcast, if they do.
-    fn joint(&self, values: &[ValueId]) -> Option<Shape> {
+    fn broadcast_shape(&self, values: &[ValueId]) -> Option<Shape> {
         let shapes: Vec<&Shape> = values.iter().map(|&value| &self.graph.values[value].shape).collect();
         join(&shapes).ok()
     }
@@ -111,8 +111,8 @@ impl<T: Float> Lowering<T> {
     }
 
     /// Returns the truth values of a mask: true where it is not 0.
-    pub(super) fn truth(&mut self, mask: ValueId) -> ValueId {
-        match self.truths.get(&mask) {
+    pub(super) fn bool_of_mask(&mut self, mask: ValueId) -> ValueId {
+        match self.bool_of_mask.get(&mask) {
             Some(&truth) => truth,
             None => {
                 let to = vec![("to", Attribute::Integer(Kind::Bool.number::<T>()))];
@@ -123,25 +123,29 @@ impl<T: Float> Lowering<T> {
     }
 
     /// Returns a mask of zeros and ones that is 1 where `truth` is true.
-    pub(super) fn mask(&mut self, truth: ValueId) -> ValueId {
+    pub(super) fn mask_of_bool(&mut self, truth: ValueId) -> ValueId {
         let to = vec![("to", Attribute::Integer(Kind::Float.number::<T>()))];
         let mask = self.node_with("Cast", &[truth], to, self.shape(truth));
-        self.truths.insert(mask, truth);
+        self.bool_of_mask.insert(mask, truth);
         mask
     }
 
     /// Returns `operands` without expansions, if they still broadcast to `shape`. Otherwise keeps the first operand's expansion.
-    pub(super) fn unexpanded<const N: usize>(&self, operands: [ValueId; N], shape: &Shape) -> [ValueId; N] {
-        let mut before = operands.map(|operand| self.before(operand));
-        if self.joint(&before).as_ref() != Some(shape) {
+    pub(super) fn operands_before_expansion<const N: usize>(
+        &self,
+        operands: [ValueId; N],
+        shape: &Shape,
+    ) -> [ValueId; N] {
+        let mut before = operands.map(|operand| self.before_expansion(operand));
+        if self.broadcast_shape(&before).as_ref() != Some(shape) {
             before[0] = operands[0];
         }
         before
     }
 
     /// Returns the value that one or more expansions turn into `value`, or `value` itself if it is no expansion.
-    pub(super) fn before(&self, mut value: ValueId) -> ValueId {
-        while let Some(before) = self.graph.values[value].before {
+    pub(super) fn before_expansion(&self, mut value: ValueId) -> ValueId {
+        while let Some(before) = self.graph.values[value].unexpanded {
             value = before;
         }
         value
@@ -169,7 +173,7 @@ impl<T: Float> Lowering<T> {
         let sizes: Vec<i64> = (0..shape.rank()).map(|axis| if same(axis) { 1 } else { shape[axis] as i64 }).collect();
         let sizes = self.integers(sizes);
         let expanded = self.node("Expand", &[x, sizes], shape.clone());
-        self.graph.values[expanded].before = Some(x);
+        self.graph.values[expanded].unexpanded = Some(x);
         expanded
     }
 

@@ -37,15 +37,15 @@ impl<T: Float> Lowering<T> {
     pub(super) fn variance(&mut self, x: ValueId, axes: &[usize], correction: f64) -> ValueId {
         let divisor = (self.shape(x).numel_over(axes) as f64 - correction).max(0.0);
         let mean = self.reduce("ReduceMean", x, axes);
-        let deviation = self.map("Sub", &[x, mean]);
-        let square = self.map("Mul", &[deviation, deviation]);
+        let deviation = self.elementwise("Sub", &[x, mean]);
+        let square = self.elementwise("Mul", &[deviation, deviation]);
         let (sum, divisor) = (self.reduce("ReduceSum", square, axes), self.number(divisor));
-        self.map("Div", &[sum, divisor])
+        self.elementwise("Div", &[sum, divisor])
     }
 
     /// Returns the `ord`-norm over `axes`.
     pub(super) fn norm(&mut self, x: ValueId, ord: f64, axes: &[usize]) -> ValueId {
-        let size = self.map("Abs", &[x]);
+        let size = self.elementwise("Abs", &[x]);
         if ord == f64::INFINITY {
             return self.reduce("ReduceMax", size, axes);
         }
@@ -54,9 +54,9 @@ impl<T: Float> Lowering<T> {
         }
         if ord == 0.0 {
             let zero = self.number(0.0);
-            let is_zero = self.test("Equal", &[x, zero]);
-            let truth = self.test("Not", &[is_zero]);
-            let mask = self.mask(truth);
+            let is_zero = self.predicate("Equal", &[x, zero]);
+            let truth = self.predicate("Not", &[is_zero]);
+            let mask = self.mask_of_bool(truth);
             return self.reduce("ReduceSum", mask, axes);
         }
         if axes.is_empty() {
@@ -66,9 +66,9 @@ impl<T: Float> Lowering<T> {
             return self.reduce(if ord == 1.0 { "ReduceL1" } else { "ReduceL2" }, x, axes);
         }
         let [exponent, inverse] = [ord, 1.0 / ord].map(|number| self.number(number));
-        let powers = self.map("Pow", &[size, exponent]);
+        let powers = self.elementwise("Pow", &[size, exponent]);
         let sum = self.reduce("ReduceSum", powers, axes);
-        self.map("Pow", &[sum, inverse])
+        self.elementwise("Pow", &[sum, inverse])
     }
 
     /// Returns the cumulative sum along `axis`.

@@ -18,7 +18,7 @@ pub(crate) fn lower<T: Float>(program: &Program<T>, inputs: &[usize], outputs: &
     let mut lowering = Lowering {
         graph: Graph::new(),
         values: vec![None; program.steps.len()],
-        truths: FxHashMap::default(),
+        bool_of_mask: FxHashMap::default(),
         origin: Origin { operation: first.name, recorded: first.recorded },
     };
     for &input in inputs {
@@ -29,14 +29,14 @@ pub(crate) fn lower<T: Float>(program: &Program<T>, inputs: &[usize], outputs: &
         lowering.values[input] = Some(value);
     }
     let parameters: FxHashMap<usize, u64> = program.parameters.iter().map(|&(id, step)| (step, id)).collect();
-    for (position, is_needed) in needed(program, outputs).into_iter().enumerate() {
+    for (position, is_needed) in is_needed(program, outputs).into_iter().enumerate() {
         if is_needed && lowering.values[position].is_none() {
             let step = &program.steps[position];
             lowering.origin = Origin { operation: step.name, recorded: step.recorded };
             let value = lowering.step(step)?;
             lowering.values[position] = Some(value);
             if let Some(&id) = parameters.get(&position) {
-                let data = lowering.before(value);
+                let data = lowering.before_expansion(value);
                 lowering.graph.values[data].parameter = Some(id);
             }
         }
@@ -46,21 +46,21 @@ pub(crate) fn lower<T: Float>(program: &Program<T>, inputs: &[usize], outputs: &
 }
 
 /// Returns a flag for each step: true if the outputs depend on the step.
-fn needed<T: Float>(program: &Program<T>, outputs: &[usize]) -> Vec<bool> {
-    let mut needed = vec![false; program.steps.len()];
-    outputs.iter().for_each(|&output| needed[output] = true);
-    for position in (0..needed.len()).rev() {
-        if needed[position] {
+fn is_needed<T: Float>(program: &Program<T>, outputs: &[usize]) -> Vec<bool> {
+    let mut is_needed = vec![false; program.steps.len()];
+    outputs.iter().for_each(|&output| is_needed[output] = true);
+    for position in (0..is_needed.len()).rev() {
+        if is_needed[position] {
             let step = &program.steps[position];
             let read = match step.custom {
                 Some(Custom::Same | Custom::MaxPooling { is_adjoint: false, .. }) => &step.inputs[..1],
                 Some(Custom::Softmax { .. }) if step.shape.rank() > 0 => &step.inputs[1..],
                 _ => &step.inputs[..],
             };
-            read.iter().for_each(|&input| needed[input] = true);
+            read.iter().for_each(|&input| is_needed[input] = true);
         }
     }
-    needed
+    is_needed
 }
 
 impl<T: Float> Lowering<T> {
@@ -70,24 +70,24 @@ impl<T: Float> Lowering<T> {
         let shape = &step.shape;
         Ok(match step.op {
             Op::Constant(_) | Op::Variable(_) | Op::Number(_) => match &step.data {
-                Some(data) => self.leaf(data)?,
+                Some(data) => self.constant(data)?,
                 None => return Err(self.unsupported()),
             },
             Op::Alias(_) => self.input(step, 0)?,
             Op::Unary(op) => {
                 let x = self.input(step, 0)?;
                 // The function is computed before the expansion, on fewer elements.
-                let small = self.unary(op, self.before(x))?;
+                let small = self.unary(op, self.before_expansion(x))?;
                 self.expand(small, shape)
             }
             Op::Binary(op) => {
                 let operands = [self.input(step, 0)?, self.input(step, 1)?];
-                let [x, y] = self.unexpanded(operands, shape);
+                let [x, y] = self.operands_before_expansion(operands, shape);
                 self.binary(op, x, y)?
             }
             Op::Compare(op) => {
                 let operands = [self.input(step, 0)?, self.input(step, 1)?];
-                let [x, y] = self.unexpanded(operands, shape);
+                let [x, y] = self.operands_before_expansion(operands, shape);
                 self.compare(op, x, y)?
             }
             Op::Select => {
@@ -95,7 +95,7 @@ impl<T: Float> Lowering<T> {
                 if operands[1] == operands[2] {
                     return Ok(operands[1]);
                 }
-                let [mask, x, y] = self.unexpanded(operands, shape);
+                let [mask, x, y] = self.operands_before_expansion(operands, shape);
                 self.select(mask, x, y)
             }
             Op::Expand => {
@@ -112,7 +112,7 @@ impl<T: Float> Lowering<T> {
             }
             Op::Matmul => {
                 let factors = [self.input(step, 0)?, self.input(step, 1)?];
-                self.product(factors[0], factors[1], shape)
+                self.matmul(factors[0], factors[1], shape)
             }
             Op::View(_) | Op::Embed(_) => self.recorded_view(step)?,
             Op::Cat(axis) => {
@@ -178,7 +178,7 @@ impl<T: Float> Lowering<T> {
     }
 
     /// Returns a constant. If `data` is expanded, the graph stores its distinct elements and expands them.
-    fn leaf(&mut self, data: &Tensor<T>) -> Result<ValueId> {
+    fn constant(&mut self, data: &Tensor<T>) -> Result<ValueId> {
         let mut distinct = data.clone();
         for (axis, &stride) in data.strides().iter().enumerate() {
             if stride == 0 && data.shape()[axis] > 1 {

@@ -119,10 +119,10 @@ impl<T: Float> Lowering<T> {
     }
 
     /// Returns the matrix product. Its operator broadcasts the dimensions of the batch.
-    pub(super) fn product(&mut self, x: ValueId, y: ValueId, shape: &Shape) -> ValueId {
+    pub(super) fn matmul(&mut self, x: ValueId, y: ValueId, shape: &Shape) -> ValueId {
         let matrix = |shape: &Shape| shape[shape.rank() - 2..].to_vec();
         let [mut left, right] = [x, y].map(|factor| {
-            let (before, whole) = (self.before(factor), self.shape(factor));
+            let (before, whole) = (self.before_expansion(factor), self.shape(factor));
             let own = self.shape(before);
             // `MatMul` does not broadcast the last two dimensions, so an expansion of these dimensions is kept.
             if own.rank() >= 2 && matrix(&own) == matrix(&whole) { before } else { factor }

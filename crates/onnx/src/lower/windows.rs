@@ -60,7 +60,7 @@ impl<T: Float> Lowering<T> {
         // ONNX Runtime refuses a padding that is not below the size of the kernel. A dilated kernel may have such a
         // padding.
         if pads.iter().zip(windows.iter().cycle()).any(|(&pad, window)| pad >= window.kernel as i64) {
-            x = self.padded(x, &pads);
+            x = self.pad_with_lowest(x, &pads);
             pads.fill(0);
         }
         let attributes = vec![
@@ -74,7 +74,7 @@ impl<T: Float> Lowering<T> {
 
     /// Pads the spatial dimensions with -∞. `pads` has the numbers of elements before each of these dimensions, and
     /// then the numbers after them.
-    fn padded(&mut self, x: ValueId, pads: &[i64]) -> ValueId {
+    fn pad_with_lowest(&mut self, x: ValueId, pads: &[i64]) -> ValueId {
         let (befores, afters) = pads.split_at(pads.len() / 2);
         let own = self.shape(x);
         let first = own.rank() - befores.len();

@@ -15,11 +15,11 @@ pub(super) fn direction<T: Float>(objective: &mut Objective<'_, T>, point: &Poin
     let size: f64 = gradient.iter().map(|g| g.abs()).sum();
     let tolerance = size * size.sqrt().min(0.5);
     let mut d = vec![0.0; gradient.len()];
-    let mut rest = gradient.clone();
+    let mut residual = gradient.clone();
     let mut p: Vec<f64> = gradient.iter().map(|g| -g).collect();
-    let mut square = dot(&rest, &rest);
+    let mut square = dot(&residual, &residual);
     for iteration in 0..20 * gradient.len() {
-        if rest.iter().map(|r| r.abs()).sum::<f64>() <= tolerance {
+        if residual.iter().map(|r| r.abs()).sum::<f64>() <= tolerance {
             break;
         }
         let hp = objective.hessian_times(&point.x, &p)?;
@@ -33,11 +33,11 @@ pub(super) fn direction<T: Float>(objective: &mut Objective<'_, T>, point: &Poin
             }
             break;
         }
-        let share = square / curvature;
-        d.iter_mut().zip(&p).for_each(|(d, p)| *d += share * p);
-        rest.iter_mut().zip(&hp).for_each(|(rest, hp)| *rest += share * hp);
-        let next = dot(&rest, &rest);
-        p.iter_mut().zip(&rest).for_each(|(p, rest)| *p = next / square * *p - rest);
+        let step_length = square / curvature;
+        d.iter_mut().zip(&p).for_each(|(d, p)| *d += step_length * p);
+        residual.iter_mut().zip(&hp).for_each(|(residual, hp)| *residual += step_length * hp);
+        let next = dot(&residual, &residual);
+        p.iter_mut().zip(&residual).for_each(|(p, residual)| *p = next / square * *p - residual);
         square = next;
     }
     Ok(d)

@@ -12,7 +12,7 @@ use super::newton_cg;
 use super::objective::Objective;
 use super::wolfe::strong_wolfe;
 use crate::error::{Error, Result};
-use crate::evaluate::{Map, MapWith, largest, norm, numbers, tensor, with_constants};
+use crate::evaluate::{Map, MapWith, max_abs, norm, to_f64_vec, to_tensor, with_constants};
 use crate::implicit::Implicit;
 
 /// Returns a local minimum of a function whose result is one number, searched from `x0`, and the reason why the search ended. The method is
@@ -195,7 +195,7 @@ impl Minimize {
             if found.converged() {
                 return Ok(found.x);
             }
-            let residual = largest(&numbers(&found.gradient));
+            let residual = max_abs(&to_f64_vec(&found.gradient));
             Err(Error::NoProgress { iterations: found.iterations, residual, at })
         });
         Implicit { name: "minimize", search, equation }.record(x0, args, at)
@@ -204,14 +204,14 @@ impl Minimize {
     fn find<T: Float>(&self, f: &Map<'_, T>, x0: &Tensor<T>, at: Site) -> Result<MinimizeResult<T>> {
         let shape = x0.shape();
         let mut objective = Objective { f, shape, evaluations: 0, products: 0 };
-        let mut point = objective.at(numbers(x0))?;
+        let mut point = objective.evaluate(to_f64_vec(x0))?;
         if !point.is_finite() {
             return Err(Error::NotFinite { at_what: "the function or its gradient at the start".into(), at });
         }
         let limit = self.max_iter.unwrap_or(200 * x0.numel());
         let (mut bfgs, mut iterations) = (Bfgs::default(), 0);
         let end = loop {
-            if largest(&point.gradient) <= self.gtol {
+            if max_abs(&point.gradient) <= self.gtol {
                 break MinimizeEnd::Gtol;
             }
             if iterations >= limit {
@@ -242,9 +242,9 @@ impl Minimize {
             }
         };
         Ok(MinimizeResult {
-            x: tensor(&point.x, shape)?,
+            x: to_tensor(&point.x, shape)?,
             value: point.value,
-            gradient: tensor(&point.gradient, shape)?,
+            gradient: to_tensor(&point.gradient, shape)?,
             end,
             iterations,
             evaluations: objective.evaluations,

@@ -14,7 +14,7 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use super::field::Field;
 use super::integrate::{Settings, check_times, integrate};
-use crate::evaluate::normalised;
+use crate::evaluate::normalize_by_max;
 
 /// The right-hand side f(t, y, arguments) of a recorded initial value problem. The recorded operation stores it to compute values and
 /// derivatives later.
@@ -52,7 +52,7 @@ impl<T: Float> Function<T> for Problem<T> {
         let (states, times, args) = (call.outputs[0], call.inputs[1], &call.inputs[2..]);
         // The adjoint is proportional to the gradient, whose size is arbitrary. For a small gradient, the absolute tolerance of the solver would
         // be too coarse, so the gradient is scaled first.
-        let (g, scale) = normalised(gradients[0]);
+        let (g, scale) = normalize_by_max(gradients[0]);
         let (count, size) = (times.numel(), call.inputs[0].numel());
         let tape = times.tape();
         let sizes: Vec<usize> = args.iter().map(|arg| arg.numel()).collect();

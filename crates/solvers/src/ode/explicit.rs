@@ -3,7 +3,7 @@
 use wengert_tensor::Float;
 
 use super::field::Field;
-use super::tableau::{Tableau, weight};
+use super::tableau::{Tableau, interpolation_weight};
 use crate::error::Result;
 
 /// The number of elements that [`combine`] computes at a time, so that they stay in the first-level cache: 512 numbers
@@ -37,7 +37,7 @@ impl<T: Float> Explicit<T> {
     /// Computes the state after a step of length `h` from the state `y` at time `t`, and stores it as the new state.
     pub(super) fn step(&mut self, field: &mut Field<'_, T>, t: f64, h: f64, y: &[T]) -> Result<()> {
         for (number, (row, node)) in self.tableau.rows.iter().zip(self.tableau.nodes).enumerate() {
-            combine(y, h, row.iter().copied().zip(&self.slopes), &mut self.stage);
+            add_scaled_slopes(y, h, row.iter().copied().zip(&self.slopes), &mut self.stage);
             field.slope(t + node * h, &self.stage, &mut self.slopes[number + 1])?;
         }
         Ok(())
@@ -73,8 +73,8 @@ impl<T: Float> Explicit<T> {
 
     /// Writes the state at the fraction `theta` of the last step, which began at `y`.
     pub(super) fn interpolate(&self, theta: f64, h: f64, y: &[T], out: &mut Vec<T>) {
-        let weights = self.tableau.interpolation.iter().map(|coefficients| weight(coefficients, theta));
-        combine(y, h, weights.zip(&self.slopes), out);
+        let weights = self.tableau.interpolation.iter().map(|coefficients| interpolation_weight(coefficients, theta));
+        add_scaled_slopes(y, h, weights.zip(&self.slopes), out);
     }
 
     /// Makes the new state the start of the next step: writes the state to `y`, and makes the last slope the first one.
@@ -86,7 +86,12 @@ impl<T: Float> Explicit<T> {
 }
 
 /// Writes y + h Σ wᵢ kᵢ to `out`, for pairs of weights w and slopes k.
-fn combine<'s, T: Float>(y: &[T], h: f64, terms: impl Iterator<Item = (f64, &'s Vec<T>)> + Clone, out: &mut Vec<T>) {
+fn add_scaled_slopes<'s, T: Float>(
+    y: &[T],
+    h: f64,
+    terms: impl Iterator<Item = (f64, &'s Vec<T>)> + Clone,
+    out: &mut Vec<T>,
+) {
     out.clear();
     out.extend_from_slice(y);
     for (number, block) in out.chunks_mut(BLOCK).enumerate() {

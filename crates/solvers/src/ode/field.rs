@@ -5,7 +5,7 @@ use wengert_autograd::{Tape, Var};
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::error::{Result, refusal};
+use crate::error::{Result, argument_error};
 use crate::evaluate::check_shape;
 
 /// A function of the time, the state and the arguments, which returns the slope of the state.
@@ -54,7 +54,7 @@ impl<T: Float> Field<'_, T> {
         let args: Vec<Var<'_, T>> = self.args.iter().map(|arg| tape.constant(arg)).collect();
         let [by_state, by_time] = try_jacobian(|[y, t]| (self.f)(t, y, &args), [tape.var(&state), tape.var(&time)])?;
         if by_time.numel() != n || by_state.numel() != n * n {
-            return Err(refusal("odeint: the slope must have the state's shape", self.at));
+            return Err(argument_error("odeint: the slope must have the state's shape", self.at));
         }
         let [by_state, by_time] = tape.try_values([by_state.try_reshape([n, n])?, by_time.try_reshape([n])?])?;
         Ok((by_state.iter().map(T::to_f64).collect(), by_time.iter().map(T::to_f64).collect()))

@@ -6,8 +6,8 @@ use super::explicit::Explicit;
 use super::field::Field;
 use super::rosenbrock::Rosenbrock;
 use super::tableau::{BOGACKI_SHAMPINE, DORMAND_PRINCE, EULER, MIDPOINT, RK4, Tableau};
-use crate::error::{Error, Result, refusal};
-use crate::evaluate::{norm, numbers};
+use crate::error::{Error, Result, argument_error};
+use crate::evaluate::{norm, to_f64_vec};
 
 /// A method for initial value problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +67,9 @@ pub(super) struct Counts {
 /// Returns the requested times, or an error unless they are a vector of finite numbers that increases or decreases
 /// strictly.
 pub(super) fn check_times<T: Float>(times: &Tensor<T>, at: Site) -> Result<Vec<f64>> {
-    let list = numbers(times);
+    let list = to_f64_vec(times);
     if times.rank() != 1 || list.is_empty() {
-        return Err(refusal(
+        return Err(argument_error(
             format!("odeint: the times must be a vector with at least one time, got {}", times.shape()),
             at,
         ));
@@ -77,14 +77,14 @@ pub(super) fn check_times<T: Float>(times: &Tensor<T>, at: Site) -> Result<Vec<f
     let increases = list.last() > list.first();
     let ordered = list.windows(2).all(|pair| if increases { pair[0] < pair[1] } else { pair[0] > pair[1] });
     if !ordered || !list.iter().all(|time| time.is_finite()) {
-        return Err(refusal("odeint: the times must be finite, and increase or decrease strictly", at));
+        return Err(argument_error("odeint: the times must be finite, and increase or decrease strictly", at));
     }
     Ok(list)
 }
 
 /// Returns the number of fixed steps of an interval. A step is at most `step_size` long, up to the rounding errors of the times; the default
 /// is one step.
-pub(super) fn fixed_steps<T: Float>(settings: &Settings, interval: &[f64]) -> usize {
+pub(super) fn fixed_step_count<T: Float>(settings: &Settings, interval: &[f64]) -> usize {
     let [start, end] = [interval[0], interval[1]];
     // Without this allowance, the f32 times 0 and 0.3 and steps of 0.1 give 4 steps.
     let slack = 4.0 * T::EPSILON.to_f64() * start.abs().max(end.abs());
@@ -105,17 +105,21 @@ pub(super) fn integrate<T: Float>(
     rows.extend_from_slice(y0);
     let counts = match settings.method.tableau() {
         Some(tableau) if !settings.method.is_adaptive() => {
-            fixed(settings, Explicit::new(tableau), field, y0, times, &mut rows)?
+            integrate_fixed(settings, Explicit::new(tableau), field, y0, times, &mut rows)?
         }
-        Some(tableau) => adaptive(settings, Stepper::Explicit(Explicit::new(tableau)), field, y0, times, &mut rows)?,
-        None => adaptive(settings, Stepper::Rosenbrock(Box::new(Rosenbrock::new())), field, y0, times, &mut rows)?,
+        Some(tableau) => {
+            integrate_adaptive(settings, Stepper::Explicit(Explicit::new(tableau)), field, y0, times, &mut rows)?
+        }
+        None => {
+            integrate_adaptive(settings, Stepper::Rosenbrock(Box::new(Rosenbrock::new())), field, y0, times, &mut rows)?
+        }
     };
     Ok((rows, counts))
 }
 
 /// Takes equal steps in each interval between the times, and appends the state at each later time to `rows`. Returns an
 /// error if a state is not finite, or there are more steps than `max_steps`.
-fn fixed<T: Float>(
+fn integrate_fixed<T: Float>(
     settings: &Settings,
     mut stepper: Explicit<T>,
     field: &mut Field<'_, T>,
@@ -126,7 +130,7 @@ fn fixed<T: Float>(
     let (mut y, mut counts) = (y0.to_vec(), Counts::default());
     stepper.start(field, times[0], &y)?;
     for pair in times.windows(2) {
-        let steps = fixed_steps::<T>(settings, pair);
+        let steps = fixed_step_count::<T>(settings, pair);
         let h = (pair[1] - pair[0]) / steps as f64;
         for step in 0..steps {
             let t = pair[0] + step as f64 * h;
@@ -137,7 +141,7 @@ fn fixed<T: Float>(
                 return Err(Error::NotFinite { at_what: format!("the state at time {}", t + h), at: field.at });
             }
             if counts.accepted > settings.max_steps {
-                return Err(too_many(settings, t, field.at));
+                return Err(too_many_steps(settings, t, field.at));
             }
         }
         rows.extend_from_slice(&y);
@@ -146,7 +150,7 @@ fn fixed<T: Float>(
 }
 
 /// Returns the error of an integration with too many steps, which reached the time `t`.
-pub(super) fn too_many(settings: &Settings, t: f64, at: Site) -> Error {
+pub(super) fn too_many_steps(settings: &Settings, t: f64, at: Site) -> Error {
     Error::Limit {
         count: settings.max_steps,
         unit: "steps",
@@ -223,7 +227,7 @@ impl<T: Float> Stepper<T> {
 /// Takes steps whose length follows from the error estimate. Appends the state at each requested time after the first
 /// to `rows`. Returns an error if the first slope is not finite, the steps become too small, or there are more steps
 /// than `max_steps`.
-fn adaptive<T: Float>(
+fn integrate_adaptive<T: Float>(
     settings: &Settings,
     mut stepper: Stepper<T>,
     field: &mut Field<'_, T>,
@@ -242,15 +246,15 @@ fn adaptive<T: Float>(
     if !stepper.first_slope().iter().all(|x| x.is_finite()) {
         return Err(Error::NotFinite { at_what: format!("the slope at time {t}"), at: field.at });
     }
-    let mut control = Control::new(settings.method);
-    let mut length = first_length(settings, field, stepper.first_slope(), &y, t, end)?;
+    let mut control = StepSizeController::new(settings.method);
+    let mut length = first_step_length(settings, field, stepper.first_slope(), &y, t, end)?;
     let mut output = Output { times, next: 1, rows, row: Vec::new() };
     while !output.is_complete() {
         // A shorter step would hardly change the time, which is an f64 for every element type.
         let shortest = 4.0 * f64::EPSILON * t.abs().max(f64::MIN_POSITIVE / f64::EPSILON);
         length = if length >= shortest { length } else { shortest };
         if counts.accepted + counts.rejected >= settings.max_steps {
-            return Err(too_many(settings, t, field.at));
+            return Err(too_many_steps(settings, t, field.at));
         }
         let remaining = (end - t).abs();
         // A step that almost reaches the end is stretched or shortened to reach it.
@@ -266,10 +270,10 @@ fn adaptive<T: Float>(
             if !output.is_complete() {
                 stepper.accept(field, t, &mut y)?;
             }
-            length = h.abs() * control.accepted(error);
+            length = h.abs() * control.factor_after_accepted(error);
         } else {
             counts.rejected += 1;
-            length = h.abs().min(length) * control.rejected(error);
+            length = h.abs().min(length) * control.factor_after_rejected(error);
             if length < shortest {
                 return Err(if error.is_nan() {
                     Error::NotFinite { at_what: format!("the state after time {t}"), at: field.at }
@@ -314,47 +318,52 @@ impl<T: Float> Output<'_, T> {
 /// The control of the step length: a proportional-integral controller (Hairer and Wanner, "Solving ordinary differential equations II",
 /// 1996, section IV.2; the constants are from their code `dopri5`). The stiff method uses the last error only, like their code `rodas` with
 /// `IWORK(3) = 2`.
-struct Control {
+struct StepSizeController {
     /// The exponent of the current step's error in the factor of the step length.
     exponent: f64,
     /// The exponent of `last_error`, the error of the accepted step before the current one.
     integral: f64,
     last_error: f64,
-    after_rejection: bool,
+    is_after_rejection: bool,
 }
 
 /// The predicted step length is multiplied by this factor, so that a rejection of the step is unlikely.
 const SAFETY: f64 = 0.9;
 /// The smallest and the largest ratio of the lengths of two successive steps.
-const FACTORS: [f64; 2] = [0.2, 10.0];
+const STEP_FACTORS: [f64; 2] = [0.2, 10.0];
 
-impl Control {
+impl StepSizeController {
     fn new(method: Method) -> Self {
         let order = method.tableau().map_or(4.0, |tableau| tableau.error_order);
         let integral = if method == Method::Rodas4 { 0.0 } else { 0.04 };
-        Control { exponent: 1.0 / order - 0.75 * integral, integral, last_error: 1e-4, after_rejection: false }
+        StepSizeController {
+            exponent: 1.0 / order - 0.75 * integral,
+            integral,
+            last_error: 1e-4,
+            is_after_rejection: false,
+        }
     }
 
     /// Returns the factor of the step length after an accepted step, and stores the error of this step for the next
     /// factor.
-    fn accepted(&mut self, error: f64) -> f64 {
+    fn factor_after_accepted(&mut self, error: f64) -> f64 {
         let factor = SAFETY * error.max(1e-30).powf(-self.exponent) * self.last_error.powf(self.integral);
         self.last_error = error.max(1e-4);
-        let largest = if std::mem::take(&mut self.after_rejection) { 1.0 } else { FACTORS[1] };
-        factor.clamp(FACTORS[0], largest)
+        let max_abs = if std::mem::take(&mut self.is_after_rejection) { 1.0 } else { STEP_FACTORS[1] };
+        factor.clamp(STEP_FACTORS[0], max_abs)
     }
 
     /// Returns the factor of the step length after a rejected step, whose error may be NaN. Also limits the factor
     /// after the next accepted step to 1.
-    fn rejected(&mut self, error: f64) -> f64 {
-        self.after_rejection = true;
+    fn factor_after_rejected(&mut self, error: f64) -> f64 {
+        self.is_after_rejection = true;
         let factor = SAFETY * error.powf(-self.exponent);
-        if factor.is_finite() { factor.clamp(FACTORS[0], 1.0) } else { FACTORS[0] }
+        if factor.is_finite() { factor.clamp(STEP_FACTORS[0], 1.0) } else { STEP_FACTORS[0] }
     }
 }
 
 /// Returns the length of the first step (Hairer, Nørsett and Wanner, "Solving ordinary differential equations I", 1993, section II.4).
-fn first_length<T: Float>(
+fn first_step_length<T: Float>(
     settings: &Settings,
     field: &mut Field<'_, T>,
     slope: &[T],

@@ -9,9 +9,9 @@ use wengert_tensor::{Float, Site, Tensor};
 
 use super::adjoint::{Problem, SharedDynamics};
 use super::field::Field;
-use super::integrate::{Counts, Method, Settings, check_times, fixed_steps, integrate, too_many};
+use super::integrate::{Counts, Method, Settings, check_times, fixed_step_count, integrate, too_many_steps};
 use super::tableau::Tableau;
-use crate::error::{Result, refusal};
+use crate::error::{Result, argument_error};
 use crate::evaluate::check_shape;
 
 /// Returns the solution y of y' = f(t, y), y(`times[0]`) = `y0`, at all times: a tensor `[times, …]`. The method is
@@ -203,15 +203,15 @@ impl Odeint {
         let Some(tableau) = settings.method.tableau().filter(|_| !settings.method.is_adaptive()) else {
             let method = settings.method;
             let message = format!("odeint: {method:?} chooses its steps; record Method::Rk4, or call record_adjoint");
-            return Err(refusal(message, at));
+            return Err(argument_error(message, at));
         };
         let times = check_times(times, at)?;
         let (mut y, mut states, mut total) = (y0, vec![y0], 0usize);
         for pair in times.windows(2) {
-            let steps = fixed_steps::<T>(&settings, pair);
+            let steps = fixed_step_count::<T>(&settings, pair);
             total = total.saturating_add(steps);
             if total > settings.max_steps {
-                return Err(too_many(&settings, pair[0], at));
+                return Err(too_many_steps(&settings, pair[0], at));
             }
             let h = (pair[1] - pair[0]) / steps as f64;
             for step in 0..steps {
@@ -285,13 +285,13 @@ impl Odeint {
         let Settings { rtol, atol, step_size, .. } = self.settings;
         let positive = |x: f64| x > 0.0 && x.is_finite();
         if !(rtol >= 0.0 && rtol.is_finite() && atol >= 0.0 && atol.is_finite() && rtol.max(atol) > 0.0) {
-            return Err(refusal(
+            return Err(argument_error(
                 format!("odeint: a tolerance must be positive, and none negative: {rtol}, {atol}"),
                 at,
             ));
         }
         if step_size.is_some_and(|size| !positive(size)) {
-            return Err(refusal("odeint: the step size must be positive", at));
+            return Err(argument_error("odeint: the step size must be positive", at));
         }
         Ok(Settings { rtol: rtol.max(100.0 * T::EPSILON.to_f64()), ..self.settings })
     }

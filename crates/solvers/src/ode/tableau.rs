@@ -74,7 +74,7 @@ pub(super) const DORMAND_PRINCE: Tableau = Tableau {
 };
 
 /// Returns the weight of a slope in the interpolation at the fraction `theta` of the step.
-pub(super) fn weight(coefficients: &[f64], theta: f64) -> f64 {
+pub(super) fn interpolation_weight(coefficients: &[f64], theta: f64) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, coefficient| (sum + coefficient) * theta)
 }
 
@@ -102,7 +102,7 @@ mod tests {
             let last = tableau.rows[tableau.rows.len() - 1];
             for (slope, coefficients) in tableau.interpolation.iter().enumerate() {
                 let expected = last.get(slope).copied().unwrap_or(0.0);
-                assert!((weight(coefficients, 1.0) - expected).abs() < 1e-14);
+                assert!((interpolation_weight(coefficients, 1.0) - expected).abs() < 1e-14);
                 let derivative: f64 = coefficients.iter().zip(1..).map(|(c, power)| c * f64::from(power)).sum();
                 let expected = if slope == tableau.interpolation.len() - 1 { 1.0 } else { 0.0 };
                 assert!((derivative - expected).abs() < 1e-13);

@@ -13,8 +13,10 @@ use wengert_tensor::ops::Reductions as _;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::error::{Error, Result};
-use crate::evaluate::{Map, MapWith, check_shape, dot, norm, numbers, round, tensor, value, with_constants};
-use crate::implicit::by_arguments;
+use crate::evaluate::{
+    Map, MapWith, check_shape, dot, evaluate, norm, round_to_type, to_f64_vec, to_tensor, with_constants,
+};
+use crate::implicit::argument_gradients;
 
 /// Returns a fixed point x = g(x), found from `x0`. [`FixedPoint`] has tolerances, and fixed points with derivatives. SciPy: `fixed_point`;
 /// jaxopt: `AndersonAcceleration`.
@@ -157,13 +159,13 @@ impl FixedPoint {
 
     fn find<T: Float>(&self, g: &Map<'_, T>, x0: &Tensor<T>, at: Site) -> Result<FixedPointResult<T>> {
         let rtol = self.rtol.max(16.0 * T::EPSILON.to_f64());
-        let (shape, mut x) = (x0.shape().clone(), numbers(x0));
+        let (shape, mut x) = (x0.shape().clone(), to_f64_vec(x0));
         let mut history = History { capacity: self.history, ..History::default() };
         let mut smallest = f64::INFINITY;
         for iterations in 1..=self.max_iter {
-            let image = value(g, &tensor::<T>(&x, &shape)?)?;
+            let image = evaluate(g, &to_tensor::<T>(&x, &shape)?)?;
             check_shape("the result of g", image.shape(), &shape, at)?;
-            let gx = numbers(&image);
+            let gx = to_f64_vec(&image);
             let rest: Vec<f64> = gx.iter().zip(&x).map(|(g, x)| g - x).collect();
             let residual = norm(&rest);
             if !residual.is_finite() {
@@ -178,7 +180,7 @@ impl FixedPoint {
             }
             smallest = smallest.min(residual);
             x = history.next(rest, gx);
-            round::<T>(&mut x);
+            round_to_type::<T>(&mut x);
         }
         Err(Error::Limit {
             count: self.max_iter,
@@ -283,7 +285,7 @@ impl<T: Float> Function<T> for RecordedFixedPoint<T> {
         };
         let w = recorded[0];
         let mut results = vec![None];
-        results.extend(by_arguments(&*self.g, x, args, w).into_iter().map(Some));
+        results.extend(argument_gradients(&*self.g, x, args, w).into_iter().map(Some));
         results
     }
 }

@@ -8,8 +8,8 @@ use wengert_autograd::Var;
 use wengert_macros::twins;
 use wengert_tensor::{Float, Site, Tensor};
 
-use crate::error::{Error, Result, refusal};
-use crate::evaluate::{Map, value, with_constants};
+use crate::error::{Error, Result, argument_error};
+use crate::evaluate::{Map, evaluate, with_constants};
 use crate::implicit::Implicit;
 
 /// Returns a root of a function of one number in the interval from `a` to `b`, where the function has different signs at both ends.
@@ -134,7 +134,7 @@ impl Brentq {
     ) -> Result<Var<'t, T>> {
         let (at, solver, f) = (Site::here("record"), self.clone(), Rc::new(f));
         let Some(arg) = args.first() else {
-            return Err(refusal("brentq: without arguments there is no derivative: use `call`", at));
+            return Err(argument_error("brentq: without arguments there is no derivative: use `call`", at));
         };
         let equation = Rc::clone(&f);
         let search = Box::new(move |_: &Tensor<T>, args: &[Tensor<T>]| {
@@ -148,16 +148,19 @@ impl Brentq {
         let mut evaluations = 0;
         let mut function = |x: f64| -> Result<f64> {
             evaluations += 1;
-            let y = value(f, &Tensor::scalar(T::from_f64(x)))?;
+            let y = evaluate(f, &Tensor::scalar(T::from_f64(x)))?;
             if y.numel() != 1 {
-                return Err(refusal(format!("brentq: the function must return one number, got {}", y.shape()), at));
+                return Err(argument_error(
+                    format!("brentq: the function must return one number, got {}", y.shape()),
+                    at,
+                ));
             }
             let y = y.iter().next().map_or(0.0, T::to_f64);
             if y.is_nan() { Err(Error::NotFinite { at_what: format!("the function at {x}"), at }) } else { Ok(y) }
         };
         let (a, b) = (a.to_f64(), b.to_f64());
         if !a.is_finite() || !b.is_finite() {
-            return Err(refusal(format!("brentq: the interval must be finite, got {a} to {b}"), at));
+            return Err(argument_error(format!("brentq: the interval must be finite, got {a} to {b}"), at));
         }
         let (fa, fb) = (function(a)?, function(b)?);
         if fa != 0.0 && fb != 0.0 && fa.signum() == fb.signum() {

@@ -10,8 +10,10 @@ use wengert_macros::twins;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::dense::Lu;
-use crate::error::{Error, Result, refusal};
-use crate::evaluate::{Map, largest, norm, numbers, round, tensor, value, value_and_jacobian, with_constants};
+use crate::error::{Error, Result, argument_error};
+use crate::evaluate::{
+    Map, evaluate, max_abs, norm, round_to_type, to_f64_vec, to_tensor, value_and_jacobian, with_constants,
+};
 use crate::implicit::Implicit;
 
 /// Returns a root x of f(x) = 0, found by Newton's method from `x0`. The result of `f` has as many elements as `x`. [`Root`] has
@@ -166,21 +168,21 @@ impl Root {
     pub(crate) fn find<T: Float>(&self, f: &Map<'_, T>, x0: &Tensor<T>, at: Site) -> Result<RootResult<T>> {
         let epsilon = T::EPSILON.to_f64();
         let (rtol, atol) = (self.rtol.unwrap_or(epsilon.sqrt()), self.atol.unwrap_or(16.0 * epsilon));
-        let (shape, mut x, mut evaluations) = (x0.shape().clone(), numbers(x0), 0);
+        let (shape, mut x, mut evaluations) = (x0.shape().clone(), to_f64_vec(x0), 0);
         let n = x.len();
         for iterations in 0..=self.max_iter {
-            let (y, jacobian) = value_and_jacobian(f, &tensor::<T>(&x, &shape)?)?;
+            let (y, jacobian) = value_and_jacobian(f, &to_tensor::<T>(&x, &shape)?)?;
             evaluations += 1;
-            let (y, jacobian) = (numbers(&y), numbers(&jacobian));
+            let (y, jacobian) = (to_f64_vec(&y), to_f64_vec(&jacobian));
             if y.len() != n {
-                return Err(refusal(format!("root: {n} unknowns need {n} equations, got {}", y.len()), at));
+                return Err(argument_error(format!("root: {n} unknowns need {n} equations, got {}", y.len()), at));
             }
-            if !largest(&y).is_finite() {
+            if !max_abs(&y).is_finite() {
                 return Err(Error::NotFinite { at_what: format!("the function in iteration {iterations}"), at });
             }
-            let residual = largest(&y);
+            let residual = max_abs(&y);
             if residual == 0.0 {
-                return Ok(RootResult { x: tensor(&x, &shape)?, residual, iterations, evaluations });
+                return Ok(RootResult { x: to_tensor(&x, &shape)?, residual, iterations, evaluations });
             }
             if iterations == self.max_iter {
                 return Err(Error::Limit {
@@ -192,23 +194,23 @@ impl Root {
                 });
             }
             // The Jacobian is divided by its largest element, so that the products do not overflow.
-            let size = largest(&jacobian);
+            let size = max_abs(&jacobian);
             let column = |j: usize| norm(&(0..n).map(|i| jacobian[i * n + j] / size).collect::<Vec<_>>());
             let columns: Vec<f64> = (0..n).map(column).collect();
             let scaled = |v: &[f64]| norm(&columns.iter().zip(v).map(|(column, v)| column * v).collect::<Vec<_>>());
             let mut step: Vec<f64> = y.iter().map(|y| -y).collect();
             let factors = Lu::factor(jacobian.clone(), n).ok_or(Error::Singular { iteration: iterations, at })?;
             factors.solve(&mut step);
-            if !largest(&step).is_finite() {
+            if !max_abs(&step).is_finite() {
                 return Err(Error::Singular { iteration: iterations, at });
             }
-            let is_last = scaled(&step) <= rtol * scaled(&x) || largest(&step) <= atol;
+            let is_last = scaled(&step) <= rtol * scaled(&x) || max_abs(&step) <= atol;
             let mut search = Search { f, shape: &shape, x: &x, y: &y, step: &step, evaluations: &mut evaluations };
             let found = if is_last { search.full()? } else { search.reduce()? };
             match found {
                 Some((new, residual)) if is_last => {
                     return Ok(RootResult {
-                        x: tensor(&new, &shape)?,
+                        x: to_tensor(&new, &shape)?,
                         residual,
                         iterations: iterations + 1,
                         evaluations,
@@ -236,9 +238,9 @@ impl<T: Float> Search<'_, T> {
     /// Returns the point after the fraction `share` of the step, and the value of the function at this point.
     fn point(&mut self, share: f64) -> Result<(Vec<f64>, Vec<f64>)> {
         let mut x: Vec<f64> = self.x.iter().zip(self.step).map(|(x, step)| x + share * step).collect();
-        round::<T>(&mut x);
+        round_to_type::<T>(&mut x);
         *self.evaluations += 1;
-        let y = numbers(&value(self.f, &tensor::<T>(&x, self.shape)?)?);
+        let y = to_f64_vec(&evaluate(self.f, &to_tensor::<T>(&x, self.shape)?)?);
         Ok((x, y))
     }
 
@@ -246,7 +248,7 @@ impl<T: Float> Search<'_, T> {
     /// rounding errors may make the residual larger.
     fn full(&mut self) -> Result<Option<(Vec<f64>, f64)>> {
         let (x, y) = self.point(1.0)?;
-        let (old, new) = (largest(self.y), largest(&y));
+        let (old, new) = (max_abs(self.y), max_abs(&y));
         Ok(Some(if new <= old { (x, new) } else { (self.x.to_vec(), old) }))
     }
 
@@ -262,7 +264,7 @@ impl<T: Float> Search<'_, T> {
             let merit = 0.5 * (norm(&y) / size).powi(2);
             // The slope of the merit along the Newton step is -2 times the merit.
             if merit <= start * (1.0 - 2e-4 * share) {
-                return Ok(Some((x, largest(&y))));
+                return Ok(Some((x, max_abs(&y))));
             }
             // The next share: the minimum of the parabola that has the merits of the start and of the tried point, and this slope at the start.
             let parabola = share * share * start / (merit - start + 2.0 * share * start);

@@ -99,7 +99,7 @@ pub(crate) fn fill<U: Element>(tiling: &Tiling, out: &mut [U], is_streamed: bool
                 block(start, &mut aside[..len]);
                 cpu::stream(&aside[..len], &mut out[start - first..][..len]);
             });
-            cpu::streamed();
+            cpu::fence_streams();
         });
     };
     let tasks = tiling.task_count();

@@ -266,7 +266,7 @@ fn run_binary<T: Element, U: Element>(
         let (f, mut x, mut y) = (stream.unwrap_or(f), x.reader(&tiling), y.reader(&tiling));
         blocks(&mut |start, out| f(x.read(start, out.len()), y.read(start, out.len()), out));
         if stream.is_some() {
-            cpu::streamed();
+            cpu::fence_streams();
         }
     });
 }

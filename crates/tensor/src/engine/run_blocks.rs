@@ -142,7 +142,7 @@ impl<T: Float> BlockRun<'_, T> {
                 .run(task, outputs)
         })??;
         if self.is_streamed {
-            cpu::streamed();
+            cpu::fence_streams();
         }
         Ok(())
     }

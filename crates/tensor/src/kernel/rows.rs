@@ -91,7 +91,7 @@ pub(crate) fn copy_streamed<T: Element>(x: &[T], out: &mut [T]) {
     let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
     partition::chunks(out, TASK, schedule, |task, out| {
         cpu::stream(&x[task * TASK..][..out.len()], out);
-        cpu::streamed();
+        cpu::fence_streams();
     });
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn concatenate<T: Element>(parts: &[Source<T>], axis: usize, out: &mu
                 Segment::Slice(at) if own == 1 => to.zip(&part.data[at..]).for_each(|(to, &x)| to[0] = x),
                 Segment::Slice(at) if is_streamed && size_of::<T>() * own >= MIN_STREAMED_ROW_BYTES => {
                     to.zip(part.data[at..].chunks_exact(own)).for_each(|(to, x)| cpu::stream(x, to));
-                    cpu::streamed();
+                    cpu::fence_streams();
                 }
                 Segment::Slice(at) => {
                     to.zip(part.data[at..].chunks_exact(own)).for_each(|(to, x)| copy_strided(x, 0, 1, to));

@@ -317,7 +317,7 @@ pub(crate) fn stream_line<T: Copy>(from: &[T; 16], to: &mut [T; 16]) {
 }
 
 /// Makes streamed results visible to other threads. It must be called after the last [`stream`] or [`stream_line`] of a task.
-pub(crate) fn streamed() {
+pub(crate) fn fence_streams() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has SSE.
     unsafe {
@@ -336,7 +336,7 @@ mod tests {
             for len in [0, 1, 15, 16, 17, 63, 64, 500] {
                 let mut to = vec![-1.0f32; 1000];
                 stream(&from[3..3 + len], &mut to[offset..offset + len]);
-                streamed();
+                fence_streams();
                 assert_eq!(&to[offset..offset + len], &from[3..3 + len]);
                 assert!(to[..offset].iter().chain(&to[offset + len..]).all(|&x| x == -1.0));
             }

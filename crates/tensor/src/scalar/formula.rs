@@ -12,11 +12,11 @@ pub enum Formula {
     /// x + (value · y) · z if `op` is `Mul`, x + (value · y) / z if it is `Div`.
     AddScaled { op: Binary, value: f64 },
     /// x + weight · (y - x) if |weight| < 1/2, otherwise y + (weight - 1) · (y - x).
-    Blend { weight: f64 },
-    /// Like [`Blend`](Formula::Blend), but the weight is the third operand.
-    Blends,
+    Lerp { weight: f64 },
+    /// Like [`Lerp`](Formula::Lerp), but the weight is the third operand.
+    LerpTensor,
     /// x with replacements for NaN, ∞ and -∞. An infinity without a replacement becomes the largest or the lowest finite number.
-    Finite { nan: f64, posinf: Option<f64>, neginf: Option<f64> },
+    NanToNum { nan: f64, posinf: Option<f64>, neginf: Option<f64> },
     /// x (x + 3) / 6 between -3 and 3, 0 below and x above.
     Hardswish,
     /// 0 where |x| is at most the bound, and x elsewhere.

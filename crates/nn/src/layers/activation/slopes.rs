@@ -7,7 +7,7 @@ use wengert_tensor::ops::{Activations as _, Arithmetic as _, Comparison as _, tr
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::layers::forward::{fork_or_note, output_of};
+use crate::layers::forward::{fork_generator, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
@@ -43,7 +43,7 @@ impl<T: Float> PReLU<T> {
 impl<T: Float> Layer<T> for PReLU<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, x.try_prelu(x.tape().try_parameter(&self.weight)?), self.weight.made(), || {
+        output_of(self, x.try_prelu(x.tape().try_parameter(&self.weight)?), self.weight.created_at(), || {
             format!("PReLU({}) on an input of shape {}", self.weight.value.numel(), x.shape())
         })
     }
@@ -55,7 +55,7 @@ impl<T: Float> Layer<T> for PReLU<T> {
 pub struct RReLU {
     lower: f64,
     upper: f64,
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
 }
 
 impl RReLU {
@@ -63,13 +63,13 @@ impl RReLU {
     /// tape returns an error.
     #[track_caller]
     pub fn new(lower: f64, upper: f64) -> Self {
-        RReLU { lower, upper, made: Location::caller() }
+        RReLU { lower, upper, created_at: Location::caller() }
     }
 
     /// Multiplies the elements of `x` below 0 by random slopes on a training tape, and by the mean of both bounds on any other tape.
     #[track_caller]
     fn rectify<'t, T: Float>(&self, x: Var<'t, T>) -> std::result::Result<Var<'t, T>, TapeError> {
-        let Some(mut generator) = fork_or_note(x.tape(), "RReLU", self.lower != self.upper) else {
+        let Some(mut generator) = fork_generator(x.tape(), "RReLU", self.lower != self.upper) else {
             return x.try_leaky_relu((self.lower + self.upper) / 2.0);
         };
         let slopes = Tensor::try_uniform(self.lower, self.upper, x.shape(), &mut generator)?;
@@ -82,7 +82,7 @@ impl<T: Float> Module<T> for RReLU {}
 impl<T: Float> Layer<T> for RReLU {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, self.rectify(x), self.made, || {
+        output_of(self, self.rectify(x), self.created_at, || {
             format!("RReLU({}, {}) on an input of shape {}", self.lower, self.upper, x.shape())
         })
     }

@@ -8,7 +8,7 @@ use wengert_tensor::ops::{Attention as _, Products as _};
 use crate::Result;
 use crate::layers::attention::masks::{AttentionMasks, CombinedMask};
 use crate::layers::attention::multihead::MultiheadAttention;
-use crate::layers::forward::{in_layer, output_of};
+use crate::layers::forward::{add_layer_context, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::regularization::dropout;
 
@@ -45,9 +45,9 @@ impl<T: Float> MultiheadAttention<T> {
         x: Var<'t, T>,
         masks: AttentionMasks<'_, 't, T>,
     ) -> Result<(Var<'t, T>, Var<'t, T>)> {
-        let result = self.own_heads(x);
-        let heads = in_layer(result, self.out_proj.weight.made(), || self.describe(&[x]))?;
-        output_of(self, self.attend_heads(x, heads, masks), self.out_proj.weight.made(), || self.describe(&[x]))
+        let result = self.self_attention_heads(x);
+        let heads = add_layer_context(result, self.out_proj.weight.created_at(), || self.describe(&[x]))?;
+        output_of(self, self.attend_heads(x, heads, masks), self.out_proj.weight.created_at(), || self.describe(&[x]))
     }
 
     /// Computes attention: each position of `query` attends to the positions of `key` that `masks` allow. Each head returns a weighted mean
@@ -80,9 +80,11 @@ impl<T: Float> MultiheadAttention<T> {
         value: Var<'t, T>,
         masks: AttentionMasks<'_, 't, T>,
     ) -> Result<(Var<'t, T>, Var<'t, T>)> {
-        let made = self.out_proj.weight.made();
-        let heads = in_layer(self.heads_of([query, key, value]), made, || self.describe(&[query, key, value]))?;
-        output_of(self, self.attend_heads(query, heads, masks), made, || self.describe(&[query, key, value]))
+        let created_at = self.out_proj.weight.created_at();
+        let heads = add_layer_context(self.attention_heads([query, key, value]), created_at, || {
+            self.describe(&[query, key, value])
+        })?;
+        output_of(self, self.attend_heads(query, heads, masks), created_at, || self.describe(&[query, key, value]))
     }
 
     /// Computes the attention of all heads from the queries `q`, keys `k` and values `v`, and joins the results. Returns the layer's output and
@@ -96,9 +98,9 @@ impl<T: Float> MultiheadAttention<T> {
     ) -> Result<(Var<'t, T>, Var<'t, T>), TapeError> {
         let rank = query.shape().rank();
         let sizes = [q.shape()[0], self.num_heads, q.shape()[2], k.shape()[2]];
-        let mask = CombinedMask::of(&masks, sizes)?;
-        let weights = dropout(q.try_attention_weights(&k, mask.borrowed(), None)?, self.dropout)?;
-        let y = self.join(&weights.try_matmul(&v)?, rank)?;
-        Ok((self.output(y)?, weights))
+        let mask = CombinedMask::new(&masks, sizes)?;
+        let weights = dropout(q.try_attention_weights(&k, mask.as_attention_mask(), None)?, self.dropout)?;
+        let y = self.join_heads(&weights.try_matmul(&v)?, rank)?;
+        Ok((self.project_output(y)?, weights))
     }
 }

@@ -6,9 +6,9 @@ use wengert_tensor::ops::{Attention as _, AttentionMask, try_cat};
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::layers::attention::masks::{causal_mask, not_padding};
+use crate::layers::attention::masks::{causal_mask, visible_keys};
 use crate::layers::attention::multihead::MultiheadAttention;
-use crate::layers::forward::{in_layer, output_of, refused};
+use crate::layers::forward::{add_layer_context, layer_error, output_of};
 
 /// A cache of the keys and values of all steps that an attention layer has decoded, or of all positions of a memory (a sequence to attend
 /// to). A clone of the cache shares these tensors with the original.
@@ -55,7 +55,7 @@ impl<T: Float> MultiheadAttention<T> {
     /// As for [`try_self_attend`](Self::try_self_attend). Also if the cache was filled with another number of
     /// sequences, or there is not enough memory.
     pub fn try_decode<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>> {
-        output_of(self, self.decode_next(x, cache), self.out_proj.weight.made(), || self.describe(&[x]))
+        output_of(self, self.decode_next(x, cache), self.out_proj.weight.created_at(), || self.describe(&[x]))
     }
 
     /// Returns a cache with the keys and values of `memory`, the sequences to attend to. Any number of calls of
@@ -65,7 +65,7 @@ impl<T: Float> MultiheadAttention<T> {
     ///
     /// If the shape of `memory` does not fit, or there is not enough memory for the cache.
     pub fn try_memory(&self, memory: Var<'_, T>) -> Result<AttentionCache<T>> {
-        in_layer(self.project_memory(memory), self.out_proj.weight.made(), || self.describe(&[memory]))
+        add_layer_context(self.project_memory(memory), self.out_proj.weight.created_at(), || self.describe(&[memory]))
     }
 
     /// Computes attention to `memory`, a cache that [`memory`](Self::memory) returned. Each position of `query` attends to all positions of
@@ -83,14 +83,14 @@ impl<T: Float> MultiheadAttention<T> {
         memory: &AttentionCache<T>,
         is_padding: Option<&Tensor<bool>>,
     ) -> Result<Var<'t, T>> {
-        let made = self.out_proj.weight.made();
-        output_of(self, self.attend_memory(query, memory, is_padding), made, || self.describe(&[query]))
+        let created_at = self.out_proj.weight.created_at();
+        output_of(self, self.attend_memory(query, memory, is_padding), created_at, || self.describe(&[query]))
     }
 
     /// Returns the output at the next positions `x`; see [`try_decode`](Self::try_decode).
     #[track_caller]
     fn decode_next<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>, TapeError> {
-        let [q, mut k, mut v] = self.split_in_three(&self.projected(x, 0, 3)?.try_value()?)?;
+        let [q, mut k, mut v] = self.split_in_three(&self.project(x, 0, 3)?.try_value()?)?;
         let (cached, new) = (cache.len(), q.shape()[2]);
         if let Some([keys, values]) = &cache.keys_values {
             k = try_cat(&[keys.clone(), k], 2)?;
@@ -99,7 +99,7 @@ impl<T: Float> MultiheadAttention<T> {
         let keep = causal_mask([new, cached + new], cached)?;
         let mask = if new == 1 { AttentionMask::None } else { AttentionMask::Keep(&keep) };
         let y = q.try_scaled_dot_product_attention(&k, &v, mask, None)?;
-        let output = self.output(x.tape().try_constant(&self.join(&y, x.shape().rank())?)?)?;
+        let output = self.project_output(x.tape().try_constant(&self.join_heads(&y, x.shape().rank())?)?)?;
         cache.keys_values = Some([k, v]);
         Ok(output)
     }
@@ -107,8 +107,10 @@ impl<T: Float> MultiheadAttention<T> {
     /// Returns a cache with the keys and values of `memory`, split into heads.
     #[track_caller]
     fn project_memory(&self, memory: Var<'_, T>) -> Result<AttentionCache<T>, TapeError> {
-        let [keys, values] = [self.projected(memory, 1, 1)?, self.projected(memory, 2, 1)?];
-        Ok(AttentionCache { keys_values: Some([self.split(&keys.try_value()?)?, self.split(&values.try_value()?)?]) })
+        let [keys, values] = [self.project(memory, 1, 1)?, self.project(memory, 2, 1)?];
+        Ok(AttentionCache {
+            keys_values: Some([self.split_heads(&keys.try_value()?)?, self.split_heads(&values.try_value()?)?]),
+        })
     }
 
     /// Returns the output of attention to a memory; see [`try_attend_cached`](Self::try_attend_cached).
@@ -119,14 +121,14 @@ impl<T: Float> MultiheadAttention<T> {
         memory: &AttentionCache<T>,
         is_padding: Option<&Tensor<bool>>,
     ) -> Result<Var<'t, T>, TapeError> {
-        let q = self.split(&self.projected(query, 0, 1)?.try_value()?)?;
+        let q = self.split_heads(&self.project(query, 0, 1)?.try_value()?)?;
         let Some([keys, values]) = &memory.keys_values else {
             let message = "the memory is empty: fill it by `memory` before `attend_cached`".to_owned();
-            return Err(refused("attend_cached", message));
+            return Err(layer_error("attend_cached", message));
         };
-        let keep = is_padding.map(|is_padding| not_padding(is_padding, q.shape()[0], keys.shape()[2])).transpose()?;
+        let keep = is_padding.map(|is_padding| visible_keys(is_padding, q.shape()[0], keys.shape()[2])).transpose()?;
         let mask = keep.as_ref().map_or(AttentionMask::None, AttentionMask::Keep);
         let y = q.try_scaled_dot_product_attention(keys, values, mask, None)?;
-        self.output(query.tape().try_constant(&self.join(&y, query.shape().rank())?)?)
+        self.project_output(query.tape().try_constant(&self.join_heads(&y, query.shape().rank())?)?)
     }
 }

@@ -58,9 +58,9 @@ pub(super) enum CombinedMask<'t, T: Float> {
 impl<'t, T: Float> CombinedMask<'t, T> {
     /// Returns the combined masks of a call. `sizes` are the numbers of examples, heads, queries and keys, `[n, heads, l, s]`.
     #[track_caller]
-    pub(super) fn of(masks: &AttentionMasks<'_, 't, T>, sizes: [usize; 4]) -> Result<Self, TapeError> {
+    pub(super) fn new(masks: &AttentionMasks<'_, 't, T>, sizes: [usize; 4]) -> Result<Self, TapeError> {
         let [n, _, l, s] = sizes;
-        let visible = masks.key_padding.map(|is_padding| not_padding(is_padding, n, s)).transpose()?;
+        let visible = masks.key_padding.map(|is_padding| visible_keys(is_padding, n, s)).transpose()?;
         Ok(match (&masks.mask, visible) {
             (AttentionMask::None, None) => CombinedMask::None,
             (AttentionMask::None, Some(visible)) => CombinedMask::Keep(visible),
@@ -69,11 +69,11 @@ impl<'t, T: Float> CombinedMask<'t, T> {
                 CombinedMask::Keep(causal_mask([l, s], 0)?.try_logical_and(&visible)?)
             }
             (AttentionMask::Keep(keep), visible) => {
-                let keep = by_head(*keep, sizes)?;
+                let keep = broadcast_over_heads(*keep, sizes)?;
                 CombinedMask::Keep(if let Some(visible) = visible { keep.try_logical_and(&visible)? } else { keep })
             }
             (AttentionMask::Add(bias), visible) => {
-                let bias = by_head(*bias, sizes)?;
+                let bias = broadcast_over_heads(*bias, sizes)?;
                 CombinedMask::Add(match visible {
                     Some(visible) => {
                         try_where_(&bias.constant_mask(&visible, Site::here("attend"))?, &bias, f64::NEG_INFINITY)?
@@ -85,7 +85,7 @@ impl<'t, T: Float> CombinedMask<'t, T> {
     }
 
     /// Returns a reference to the combined mask, in the type that the attention operations take.
-    pub(super) fn borrowed(&self) -> AttentionMask<'_, Var<'t, T>> {
+    pub(super) fn as_attention_mask(&self) -> AttentionMask<'_, Var<'t, T>> {
         match self {
             CombinedMask::None => AttentionMask::None,
             CombinedMask::Causal => AttentionMask::Causal,
@@ -105,7 +105,7 @@ pub(super) fn causal_mask([queries, keys]: [usize; 2], start: usize) -> Result<T
 /// Returns a mask `[n, 1, 1, s]` for n examples and s keys that is true for the keys that are not padding. Returns an
 /// error if `is_padding` does not have the shape `[n, s]`, or `[s]` for a single example.
 #[track_caller]
-pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Result<Tensor<bool>, TapeError> {
+pub(super) fn visible_keys(is_padding: &Tensor<bool>, n: usize, s: usize) -> Result<Tensor<bool>, TapeError> {
     let shape = is_padding.shape();
     if shape != &[n, s] && (n, shape.sizes()) != (1, &[s]) {
         let message = format!("Expected key_padding_mask of shape [{n}, {s}], but got {shape}");
@@ -121,7 +121,7 @@ pub(super) fn not_padding(is_padding: &Tensor<bool>, n: usize, s: usize) -> Resu
 ///
 /// If a mask of three dimensions has a first size other than 1, n and n · heads, for example the number of heads.
 #[track_caller]
-fn by_head<A: TensorLike>(mask: &A, [n, heads, l, s]: [usize; 4]) -> Result<A, A::Error> {
+fn broadcast_over_heads<A: TensorLike>(mask: &A, [n, heads, l, s]: [usize; 4]) -> Result<A, A::Error> {
     let shape = mask.shape();
     match *shape {
         [examples, _, _] if examples == n || examples == 1 => mask.try_unsqueeze(1),

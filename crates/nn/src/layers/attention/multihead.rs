@@ -8,7 +8,7 @@ use wengert_autograd::{Error as TapeError, Parameter, Var};
 use wengert_tensor::ops::{LinearMaps as _, TensorLike, Views as _};
 use wengert_tensor::{Error as TensorError, Float, Shape, Site};
 
-use crate::layers::forward::optional;
+use crate::layers::forward::optional_parameter;
 use crate::layers::linear::Linear;
 use crate::module::Module;
 
@@ -60,20 +60,25 @@ impl<T: Float> MultiheadAttention<T> {
     /// Returns the description of the layer and its inputs for an error.
     pub(super) fn describe(&self, inputs: &[Var<'_, T>]) -> String {
         let shapes: Vec<String> = inputs.iter().map(|x| x.shape().to_string()).collect();
-        format!("MultiheadAttention({}, {}) on inputs of shapes {}", self.width(), self.num_heads, shapes.join(", "))
+        format!(
+            "MultiheadAttention({}, {}) on inputs of shapes {}",
+            self.embed_dim(),
+            self.num_heads,
+            shapes.join(", ")
+        )
     }
 
     /// Returns the number of features of the output, `e`.
-    pub(super) fn width(&self) -> usize {
+    pub(super) fn embed_dim(&self) -> usize {
         self.out_proj.weight.value.shape()[0]
     }
 
     /// Computes queries, keys and values of one input `x`, by a single matrix product if the layer has a joint weight.
     #[track_caller]
-    pub(super) fn own_heads<'t>(&self, x: Var<'t, T>) -> Result<[Var<'t, T>; 3], TapeError> {
-        let Some(weight) = &self.in_proj_weight else { return self.heads_of([x, x, x]) };
+    pub(super) fn self_attention_heads<'t>(&self, x: Var<'t, T>) -> Result<[Var<'t, T>; 3], TapeError> {
+        let Some(weight) = &self.in_proj_weight else { return self.attention_heads([x, x, x]) };
         let weight = x.tape().try_parameter(weight)?;
-        let bias = optional(x.tape(), self.in_proj_bias.as_ref())?;
+        let bias = optional_parameter(x.tape(), self.in_proj_bias.as_ref())?;
         let all = x.try_linear(&weight, bias.as_ref())?;
         self.split_in_three(&all)
     }
@@ -82,18 +87,18 @@ impl<T: Float> MultiheadAttention<T> {
     /// sequences of length l with e features.
     #[track_caller]
     pub(super) fn split_in_three<A: TensorLike>(&self, all: &A) -> Result<[A; 3], A::Error> {
-        let (last, width) = (all.shape().rank() as isize - 1, self.width() as isize);
+        let (last, width) = (all.shape().rank() as isize - 1, self.embed_dim() as isize);
         Ok([
-            self.split(&all.try_narrow(last, 0, width)?)?,
-            self.split(&all.try_narrow(last, width, width)?)?,
-            self.split(&all.try_narrow(last, 2 * width, width)?)?,
+            self.split_heads(&all.try_narrow(last, 0, width)?)?,
+            self.split_heads(&all.try_narrow(last, width, width)?)?,
+            self.split_heads(&all.try_narrow(last, 2 * width, width)?)?,
         ])
     }
 
     /// Computes queries, keys and values from three inputs. Each result has the shape `[n, heads, l, e / heads]`, for n
     /// sequences of length l with e features. Returns an error if the shapes of the inputs do not fit.
     #[track_caller]
-    pub(super) fn heads_of<'t>(&self, inputs: [Var<'t, T>; 3]) -> Result<[Var<'t, T>; 3], TapeError> {
+    pub(super) fn attention_heads<'t>(&self, inputs: [Var<'t, T>; 3]) -> Result<[Var<'t, T>; 3], TapeError> {
         let [query, key, value] = inputs;
         let shapes = inputs.map(Var::shape);
         let batch = |shape: &Shape| match **shape {
@@ -112,21 +117,21 @@ impl<T: Float> MultiheadAttention<T> {
             return Err(TensorError::Argument { message, at: Site::here("attend") }.into());
         }
         Ok([
-            self.split(&self.projected(query, 0, 1)?)?,
-            self.split(&self.projected(key, 1, 1)?)?,
-            self.split(&self.projected(value, 2, 1)?)?,
+            self.split_heads(&self.project(query, 0, 1)?)?,
+            self.split_heads(&self.project(key, 1, 1)?)?,
+            self.split_heads(&self.project(value, 2, 1)?)?,
         ])
     }
 
     /// Applies `count` of the three projections to `x`, beginning with the projection `first`: 0 for queries, 1 for
     /// keys, 2 for values. A layer with separate weights can apply only one projection at a time.
     #[track_caller]
-    pub(super) fn projected<'t>(&self, x: Var<'t, T>, first: usize, count: usize) -> Result<Var<'t, T>, TapeError> {
-        let (tape, width) = (x.tape(), self.width());
+    pub(super) fn project<'t>(&self, x: Var<'t, T>, first: usize, count: usize) -> Result<Var<'t, T>, TapeError> {
+        let (tape, width) = (x.tape(), self.embed_dim());
         let (start, length) = ((first * width) as isize, (count * width) as isize);
-        let own = [&self.q_proj_weight, &self.k_proj_weight, &self.v_proj_weight][first].as_ref();
-        let weight = match (own, &self.in_proj_weight) {
-            (Some(own), _) => tape.try_parameter(own)?,
+        let separate = [&self.q_proj_weight, &self.k_proj_weight, &self.v_proj_weight][first].as_ref();
+        let weight = match (separate, &self.in_proj_weight) {
+            (Some(separate), _) => tape.try_parameter(separate)?,
             (None, Some(joint)) => tape.try_parameter(joint)?.try_narrow(0, start, length)?,
             (None, None) => {
                 let message =
@@ -144,9 +149,9 @@ impl<T: Float> MultiheadAttention<T> {
     /// Splits the e features of `x`, n sequences of length l, into heads. `x` is `[l, n, e]` or another shape that the layer takes; the
     /// result is `[n, heads, l, e / heads]`.
     #[track_caller]
-    pub(super) fn split<A: TensorLike>(&self, x: &A) -> Result<A, A::Error> {
+    pub(super) fn split_heads<A: TensorLike>(&self, x: &A) -> Result<A, A::Error> {
         let shape = x.shape();
-        let (heads, width) = (self.num_heads, self.width() / self.num_heads);
+        let (heads, width) = (self.num_heads, self.embed_dim() / self.num_heads);
         match *shape {
             [l, _] => x.try_reshape([l, 1, heads, width])?.try_permute([1, 2, 0, 3]),
             [n, l, _] if self.batch_first => x.try_reshape([n, l, heads, width])?.try_permute([0, 2, 1, 3]),
@@ -161,9 +166,9 @@ impl<T: Float> MultiheadAttention<T> {
     /// Joins the outputs of the heads, `[n, heads, l, e / heads]` for n sequences of length l, to e features. The result has the order of
     /// dimensions that the layer's inputs have. `rank` is the number of dimensions of the inputs. This is the inverse of `split`.
     #[track_caller]
-    pub(super) fn join<A: TensorLike>(&self, heads: &A, rank: usize) -> Result<A, A::Error> {
+    pub(super) fn join_heads<A: TensorLike>(&self, heads: &A, rank: usize) -> Result<A, A::Error> {
         let shape = heads.shape();
-        let (n, l, width) = (shape[0], shape[2], self.width());
+        let (n, l, width) = (shape[0], shape[2], self.embed_dim());
         match rank {
             2 => heads.try_permute([2, 0, 1, 3])?.try_reshape([l, width]),
             _ if self.batch_first => heads.try_permute([0, 2, 1, 3])?.try_reshape([n, l, width]),
@@ -173,9 +178,9 @@ impl<T: Float> MultiheadAttention<T> {
 
     /// Applies the output layer to `y`, the joined outputs of the heads.
     #[track_caller]
-    pub(super) fn output<'t>(&self, y: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
+    pub(super) fn project_output<'t>(&self, y: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
         let weight = y.tape().try_parameter(&self.out_proj.weight)?;
-        let bias = optional(y.tape(), self.out_proj.bias.as_ref())?;
+        let bias = optional_parameter(y.tape(), self.out_proj.bias.as_ref())?;
         y.try_linear(&weight, bias.as_ref())
     }
 }

@@ -5,7 +5,7 @@ use wengert_tensor::Float;
 use wengert_tensor::ops::{ConvOptions, Convolution as _};
 
 use crate::Result;
-use crate::layers::forward::{optional, output_of};
+use crate::layers::forward::{optional_parameter, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
@@ -52,14 +52,14 @@ impl<const D: usize, T: Float> Layer<T> for Conv<D, T> {
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let tape = x.tape();
         let weight = tape.try_parameter(&self.weight)?;
-        let bias = optional(tape, self.bias.as_ref())?;
+        let bias = optional_parameter(tape, self.bias.as_ref())?;
         let (bias, options) = (bias.as_ref(), &self.options);
         let y = match D {
             1 => x.try_conv1d(&weight, bias, options),
             2 => x.try_conv2d(&weight, bias, options),
             _ => x.try_conv3d(&weight, bias, options),
         };
-        output_of(self, y, self.weight.made(), || {
+        output_of(self, y, self.weight.created_at(), || {
             format!("Conv{D}d with a weight of shape {} on an input of shape {}", self.weight.value.shape(), x.shape())
         })
     }

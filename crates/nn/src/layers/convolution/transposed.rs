@@ -5,7 +5,7 @@ use wengert_tensor::Float;
 use wengert_tensor::ops::{ConvOptions, Convolution as _};
 
 use crate::Result;
-use crate::layers::forward::{optional, output_of};
+use crate::layers::forward::{optional_parameter, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 
@@ -51,14 +51,14 @@ impl<const D: usize, T: Float> Layer<T> for ConvTranspose<D, T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let weight = x.tape().try_parameter(&self.weight)?;
-        let bias = optional(x.tape(), self.bias.as_ref())?;
+        let bias = optional_parameter(x.tape(), self.bias.as_ref())?;
         let (bias, options) = (bias.as_ref(), &self.options);
         let y = match D {
             1 => x.try_conv_transpose1d(&weight, bias, options),
             2 => x.try_conv_transpose2d(&weight, bias, options),
             _ => x.try_conv_transpose3d(&weight, bias, options),
         };
-        output_of(self, y, self.weight.made(), || {
+        output_of(self, y, self.weight.created_at(), || {
             let weight = self.weight.value.shape();
             format!("ConvTranspose{D}d with a weight of shape {weight} on an input of shape {}", x.shape())
         })

@@ -4,7 +4,7 @@ use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{Extremes as _, Indexing as _, Views as _, try_cat, try_where_};
 use wengert_tensor::{Float, Tensor};
 
-use crate::layers::forward::refused;
+use crate::layers::forward::layer_error;
 
 /// The indices of all bags, one bag after the other. Indices of the padding row are left out.
 pub(super) struct Bags {
@@ -12,7 +12,7 @@ pub(super) struct Bags {
     /// The position of each index in the caller's tensor of indices.
     pub(super) positions: Vec<i64>,
     /// The number of the bag to which each index belongs.
-    pub(super) bag: Vec<i64>,
+    pub(super) bag_numbers: Vec<i64>,
     /// The number of indices of each bag.
     pub(super) counts: Vec<usize>,
 }
@@ -22,7 +22,7 @@ impl Bags {
     /// `offsets`, `indices` is `[n]`, and the bags are adjacent ranges of the indices that begin at the offsets. Indices of the table's row `padding`
     /// are left out. Returns an error if the shapes do not fit, or the offsets do not ascend from 0 to at most the number of indices.
     #[track_caller]
-    pub(super) fn of(
+    pub(super) fn new(
         indices: &Tensor<i64>,
         offsets: Option<&Tensor<i64>>,
         include_last_offset: bool,
@@ -31,14 +31,15 @@ impl Bags {
         let values = indices.try_to_vec()?;
         let bounds = bounds(indices, offsets, include_last_offset)?;
         let bag_count = bounds.len() - 1;
-        let mut bags = Bags { indices: Vec::new(), positions: Vec::new(), bag: Vec::new(), counts: vec![0; bag_count] };
+        let mut bags =
+            Bags { indices: Vec::new(), positions: Vec::new(), bag_numbers: Vec::new(), counts: vec![0; bag_count] };
         for (number, bounds) in bounds.windows(2).enumerate() {
             for position in bounds[0]..bounds[1] {
                 let index = values[position as usize];
                 if padding.is_none_or(|padding| index != padding as i64) {
                     bags.indices.push(index);
                     bags.positions.push(position);
-                    bags.bag.push(number as i64);
+                    bags.bag_numbers.push(number as i64);
                     bags.counts[number] += 1;
                 }
             }
@@ -82,7 +83,7 @@ fn bounds(
         _ => {
             let message = "indices must be [bags, n] without offsets, or [n] with offsets [bags], but got";
             let message = format!("{message} indices {shape} and offsets {:?}", offsets.map(Tensor::shape));
-            return Err(refused("embedding_bag", message));
+            return Err(layer_error("embedding_bag", message));
         }
     };
     if offsets.is_some() && !include_last_offset {
@@ -90,7 +91,7 @@ fn bounds(
     }
     if bounds.first() != Some(&0) || !bounds.is_sorted() || bounds.last().is_none_or(|&last| last > total) {
         let message = format!("offsets must ascend from 0 to at most {total}, but got {bounds:?}");
-        return Err(refused("embedding_bag", message));
+        return Err(layer_error("embedding_bag", message));
     }
     Ok(bounds)
 }

@@ -7,7 +7,7 @@ use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::Result;
 use crate::layers::embedding::row_limit::RowLimit;
-use crate::layers::forward::{in_layer, output_of};
+use crate::layers::forward::{add_layer_context, output_of};
 use crate::module::Module;
 
 /// A trained table whose rows are read by index: from indices `[…]` to `[…, embedding_dim]`. PyTorch: `torch.nn.Embedding`, but without its
@@ -136,7 +136,7 @@ impl EmbeddingBuilder {
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> Embedding<T> {
         let padding = self.options.padding_idx.map(|row| row as usize);
-        let weight = Parameter::new(initial(self.sizes, padding, generator));
+        let weight = Parameter::new(initial_table(self.sizes, padding, generator));
         let limit = self.max_norm.map(|max_norm| RowLimit { max_norm, norm_type: self.norm_type });
         Embedding { weight, options: self.options, limit }
     }
@@ -152,7 +152,7 @@ impl<T: Float> Embedding<T> {
     /// [`norm_type`](EmbeddingBuilder::norm_type) is NaN, or there is not enough memory.
     pub fn try_forward<'t>(&self, tape: &'t Tape<T>, indices: &Tensor<i64>) -> Result<Var<'t, T>> {
         let table = tape.try_parameter(&self.weight)?;
-        output_of(self, self.rows(table, indices), self.weight.made(), || self.describe(indices))
+        output_of(self, self.embed(table, indices), self.weight.created_at(), || self.describe(indices))
     }
 
     /// Scales the rows of the table with these `indices` down to [`max_norm`](EmbeddingBuilder::max_norm) if their norm is larger. The other
@@ -182,18 +182,18 @@ impl<T: Float> Embedding<T> {
     /// there is not enough memory.
     pub fn try_renormalize(&mut self, indices: &Tensor<i64>) -> Result<()> {
         if let Some(limit) = self.limit {
-            let table = limit.renormalized(&self.weight.value, indices);
-            self.weight.value = in_layer(table, self.weight.made(), || self.describe(indices))?;
+            let table = limit.renormalize_rows(&self.weight.value, indices);
+            self.weight.value = add_layer_context(table, self.weight.created_at(), || self.describe(indices))?;
         }
         Ok(())
     }
 
     /// Returns the rows of `table` with these `indices`. Rows that exceed the limit of their norm are scaled down.
     #[track_caller]
-    fn rows<'t>(&self, table: Var<'t, T>, indices: &Tensor<i64>) -> Result<Var<'t, T>, TapeError> {
+    fn embed<'t>(&self, table: Var<'t, T>, indices: &Tensor<i64>) -> Result<Var<'t, T>, TapeError> {
         let rows = table.try_embedding(indices, self.options)?;
         match self.limit {
-            Some(limit) => limit.limited(rows),
+            Some(limit) => limit.limit_rows(rows),
             None => Ok(rows),
         }
     }
@@ -207,7 +207,11 @@ impl<T: Float> Embedding<T> {
 
 /// Returns a table of `sizes` drawn from the standard normal distribution, with zeros in the row `padding`.
 #[track_caller]
-pub(crate) fn initial<T: Float>(sizes: [usize; 2], padding: Option<usize>, generator: &mut Generator) -> Tensor<T> {
+pub(crate) fn initial_table<T: Float>(
+    sizes: [usize; 2],
+    padding: Option<usize>,
+    generator: &mut Generator,
+) -> Tensor<T> {
     let table = Tensor::randn(sizes, generator);
     let Some(padding) = padding else { return table };
     assert!(padding < sizes[0], "padding_idx {padding} must be within the {} rows of the embedding", sizes[0]);

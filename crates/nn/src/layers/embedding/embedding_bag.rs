@@ -7,9 +7,9 @@ use wengert_tensor::{Float, Generator, Tensor};
 
 use crate::Result;
 use crate::layers::embedding::bags::Bags;
-use crate::layers::embedding::embedding::initial;
+use crate::layers::embedding::embedding::initial_table;
 use crate::layers::embedding::row_limit::RowLimit;
-use crate::layers::forward::{in_layer, output_of, refused};
+use crate::layers::forward::{add_layer_context, layer_error, output_of};
 use crate::module::Module;
 
 /// The reduction of a bag of rows to one row.
@@ -144,7 +144,7 @@ impl EmbeddingBagBuilder {
     /// If the padding row is outside of the table, or there is not enough memory for the table.
     #[track_caller]
     pub fn build<T: Float>(self, generator: &mut Generator) -> EmbeddingBag<T> {
-        let weight = Parameter::new(initial(self.sizes, self.padding_idx, generator));
+        let weight = Parameter::new(initial_table(self.sizes, self.padding_idx, generator));
         EmbeddingBag { weight, settings: self }
     }
 }
@@ -169,8 +169,10 @@ impl<T: Float> EmbeddingBag<T> {
         per_sample_weights: Option<Var<'t, T>>,
     ) -> Result<Var<'t, T>> {
         let table = tape.try_parameter(&self.weight)?;
-        let made = self.weight.made();
-        output_of(self, self.reduce(table, indices, offsets, per_sample_weights), made, || self.describe(indices))
+        let created_at = self.weight.created_at();
+        output_of(self, self.reduce_bags(table, indices, offsets, per_sample_weights), created_at, || {
+            self.describe(indices)
+        })
     }
 
     /// Scales the rows of the table with these `indices` down to the limit of their norm, as
@@ -182,8 +184,8 @@ impl<T: Float> EmbeddingBag<T> {
     /// there is not enough memory.
     pub fn try_renormalize(&mut self, indices: &Tensor<i64>) -> Result<()> {
         if let Some(limit) = self.settings.limit() {
-            let table = limit.renormalized(&self.weight.value, indices);
-            self.weight.value = in_layer(table, self.weight.made(), || self.describe(indices))?;
+            let table = limit.renormalize_rows(&self.weight.value, indices);
+            self.weight.value = add_layer_context(table, self.weight.created_at(), || self.describe(indices))?;
         }
         Ok(())
     }
@@ -196,7 +198,7 @@ impl<T: Float> EmbeddingBag<T> {
 
     /// Reads the rows with these `indices` from `table`, and returns the sum, mean or maximum of each bag.
     #[track_caller]
-    fn reduce<'t>(
+    fn reduce_bags<'t>(
         &self,
         table: Var<'t, T>,
         indices: &Tensor<i64>,
@@ -204,11 +206,11 @@ impl<T: Float> EmbeddingBag<T> {
         weights: Option<Var<'t, T>>,
     ) -> Result<Var<'t, T>, TapeError> {
         let settings = self.settings;
-        let bags = Bags::of(indices, offsets, settings.include_last_offset, settings.padding_idx)?;
+        let bags = Bags::new(indices, offsets, settings.include_last_offset, settings.padding_idx)?;
         let options = EmbeddingOptions { scale_grad_by_freq: settings.scale_grad_by_freq, ..Default::default() };
         let mut rows = table.try_embedding(&Tensor::from(&bags.indices[..]), options)?;
         if let Some(limit) = settings.limit() {
-            rows = limit.limited(rows)?;
+            rows = limit.limit_rows(rows)?;
         }
         if let Some(weights) = weights {
             if settings.mode != BagMode::Sum || weights.shape() != *indices.shape() {
@@ -218,7 +220,7 @@ impl<T: Float> EmbeddingBag<T> {
                     weights.shape(),
                     settings.mode
                 );
-                return Err(refused("embedding_bag", message));
+                return Err(layer_error("embedding_bag", message));
             }
             let kept = weights.try_reshape([-1])?.try_index_select(0, &Tensor::from(&bags.positions[..]))?;
             rows = rows.try_mul(kept.try_unsqueeze(1)?)?;
@@ -227,7 +229,7 @@ impl<T: Float> EmbeddingBag<T> {
             return bags.maxima(rows);
         }
         let zeros = table.tape().try_constant(&Tensor::try_full([bags.counts.len(), rows.shape()[1]], T::ZERO)?)?;
-        let sums = zeros.try_index_add(0, &Tensor::from(&bags.bag[..]), rows, 1.0)?;
+        let sums = zeros.try_index_add(0, &Tensor::from(&bags.bag_numbers[..]), rows, 1.0)?;
         if settings.mode == BagMode::Sum {
             return Ok(sums);
         }

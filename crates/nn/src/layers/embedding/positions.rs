@@ -6,7 +6,7 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, Views as _};
 use wengert_tensor::{Error as TensorError, Float, Generator, Tensor};
 
-use crate::layers::forward::{output_of, refused};
+use crate::layers::forward::{layer_error, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 use crate::{Result, init};
@@ -34,7 +34,7 @@ const BASE: f64 = 10_000.0;
 #[twins]
 pub fn try_sinusoidal_positions<T: Float>(length: usize, width: usize) -> Result<Tensor<T>, TensorError> {
     let element = |position: usize, column: usize| {
-        let angle = position as f64 * rate(column / 2, width);
+        let angle = position as f64 * angular_frequency(column / 2, width);
         if column.is_multiple_of(2) { libm::sin(angle) } else { libm::cos(angle) }
     };
     let mut table = Tensor::try_full([length, width], T::ZERO)?;
@@ -45,7 +45,7 @@ pub fn try_sinusoidal_positions<T: Float>(length: usize, width: usize) -> Result
 }
 
 /// Returns the difference between the angles of two adjacent positions for the pair of columns with index `pair`, in radians: BASE^(-2 pair / width).
-pub(super) fn rate(pair: usize, width: usize) -> f64 {
+pub(super) fn angular_frequency(pair: usize, width: usize) -> f64 {
     libm::pow(BASE, -2.0 * pair as f64 / width as f64)
 }
 
@@ -91,7 +91,7 @@ impl<T: Float> LearnedPositions<T> {
     /// dimensions.
     pub fn try_forward_at<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>> {
         let shape = x.shape();
-        output_of(self, self.add_positions(x, offset), self.weight.made(), || {
+        output_of(self, self.add_positions(x, offset), self.weight.created_at(), || {
             let table = self.weight.value.shape();
             format!("LearnedPositions({}, {}) on an input of shape {shape} at position {offset}", table[0], table[1])
         })
@@ -102,10 +102,10 @@ impl<T: Float> LearnedPositions<T> {
     fn add_positions<'t>(&self, x: Var<'t, T>, offset: usize) -> Result<Var<'t, T>, TapeError> {
         let (shape, width) = (x.shape(), self.weight.value.shape().last().copied().unwrap_or_default());
         let length = match shape[..] {
-            [.., length, own] if own == width => length,
+            [.., length, last] if last == width => length,
             _ => {
                 let message = format!("expected an input […, t, {width}], but got {shape}");
-                return Err(refused("learned_positions", message));
+                return Err(layer_error("learned_positions", message));
             }
         };
         let rows = x.tape().try_parameter(&self.weight)?.try_narrow(0, offset, length)?;

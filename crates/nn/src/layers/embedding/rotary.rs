@@ -4,7 +4,7 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, TensorLike, Views as _, try_cat};
 use wengert_tensor::{Error as TensorError, Float, Scalar as _, Site, Tensor};
 
-use crate::layers::embedding::positions::rate;
+use crate::layers::embedding::positions::angular_frequency;
 
 /// The rule that divides the elements of a vector into pairs, which are rotated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn try_rotary<A: TensorLike<Elem: Float>>(x: &A, offset: usize, pairs: Rotar
     let half = width / 2;
     // Positions above `usize::MAX` are replaced by `usize::MAX`, so that the sum does not overflow. In f64, neighbouring positions of this size are
     // the same number anyway.
-    let angle = |index: &[usize]| offset.saturating_add(index[0]) as f64 * rate(index[1], width);
+    let angle = |index: &[usize]| offset.saturating_add(index[0]) as f64 * angular_frequency(index[1], width);
     let angles = Tensor::<f64>::try_from_fn([length, half], angle)?;
     let table = |of: fn(f64) -> f64, columns: &[usize]| {
         let mut angles = angles.iter();

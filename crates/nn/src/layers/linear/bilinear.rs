@@ -5,8 +5,8 @@ use wengert_macros::twins;
 use wengert_tensor::Float;
 use wengert_tensor::ops::LinearMaps as _;
 
-use crate::layers::forward::{optional, output_of};
-use crate::layers::linear::initial;
+use crate::layers::forward::{optional_parameter, output_of};
+use crate::layers::linear::initial_parameter;
 use crate::module::Module;
 use crate::{Generator, Result};
 
@@ -41,7 +41,7 @@ impl<T: Float> Bilinear<T> {
     #[track_caller]
     pub fn new(in1_features: usize, in2_features: usize, out_features: usize, generator: &mut Generator) -> Self {
         let mut layer = Bilinear::without_bias(in1_features, in2_features, out_features, generator);
-        layer.bias = Some(Parameter::new(initial([out_features], in1_features, generator)));
+        layer.bias = Some(Parameter::new(initial_parameter([out_features], in1_features, generator)));
         layer
     }
 
@@ -57,7 +57,7 @@ impl<T: Float> Bilinear<T> {
         out_features: usize,
         generator: &mut Generator,
     ) -> Self {
-        let weight = initial([out_features, in1_features, in2_features], in1_features, generator);
+        let weight = initial_parameter([out_features, in1_features, in2_features], in1_features, generator);
         Bilinear { weight: Parameter::new(weight), bias: None }
     }
 }
@@ -71,8 +71,8 @@ impl<T: Float> Bilinear<T> {
     /// If the shapes do not fit, or the inputs belong to different tapes. The error names the layer.
     pub fn try_forward<'t>(&self, x1: Var<'t, T>, x2: Var<'t, T>) -> Result<Var<'t, T>> {
         let weight = x1.tape().try_parameter(&self.weight)?;
-        let bias = optional(x1.tape(), self.bias.as_ref())?;
-        output_of(self, x1.try_bilinear(x2, weight, bias.as_ref()), self.weight.made(), || {
+        let bias = optional_parameter(x1.tape(), self.bias.as_ref())?;
+        output_of(self, x1.try_bilinear(x2, weight, bias.as_ref()), self.weight.created_at(), || {
             let sizes = self.weight.value.shape();
             let inputs = format!("{} and {}", x1.shape(), x2.shape());
             format!("Bilinear({}, {}, {}) on inputs of shapes {inputs}", sizes[1], sizes[2], sizes[0])

@@ -4,7 +4,7 @@ use wengert_autograd::{Parameter, Var};
 use wengert_tensor::ops::LinearMaps as _;
 use wengert_tensor::{Float, Tensor};
 
-use crate::layers::forward::{optional, output_of};
+use crate::layers::forward::{optional_parameter, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 use crate::{Generator, Result};
@@ -40,8 +40,8 @@ impl<T: Float> Linear<T> {
     /// If there is not enough memory for the parameters.
     #[track_caller]
     pub fn new(in_features: usize, out_features: usize, generator: &mut Generator) -> Self {
-        let weight = initial([out_features, in_features], in_features, generator);
-        let bias = initial([out_features], in_features, generator);
+        let weight = initial_parameter([out_features, in_features], in_features, generator);
+        let bias = initial_parameter([out_features], in_features, generator);
         Linear { weight: Parameter::new(weight), bias: Some(Parameter::new(bias)) }
     }
 
@@ -52,7 +52,7 @@ impl<T: Float> Linear<T> {
     /// If there is not enough memory for the parameters.
     #[track_caller]
     pub fn without_bias(in_features: usize, out_features: usize, generator: &mut Generator) -> Self {
-        let weight = initial([out_features, in_features], in_features, generator);
+        let weight = initial_parameter([out_features, in_features], in_features, generator);
         Linear { weight: Parameter::new(weight), bias: None }
     }
 }
@@ -62,8 +62,8 @@ impl<T: Float> Layer<T> for Linear<T> {
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let tape = x.tape();
         let weight = tape.try_parameter(&self.weight)?;
-        let bias = optional(tape, self.bias.as_ref())?;
-        output_of(self, x.try_linear(&weight, bias.as_ref()), self.weight.made(), || {
+        let bias = optional_parameter(tape, self.bias.as_ref())?;
+        output_of(self, x.try_linear(&weight, bias.as_ref()), self.weight.created_at(), || {
             let sizes = self.weight.value.shape();
             format!("Linear({}, {}) on an input of shape {}", sizes[1], sizes[0], x.shape())
         })
@@ -72,7 +72,7 @@ impl<T: Float> Layer<T> for Linear<T> {
 
 /// Returns a tensor of `shape` with numbers drawn uniformly from -1/√inputs to 1/√inputs, or with zeros if `inputs` is 0.
 #[track_caller]
-pub(crate) fn initial<T: Float, const R: usize>(
+pub(crate) fn initial_parameter<T: Float, const R: usize>(
     shape: [usize; R],
     inputs: usize,
     generator: &mut Generator,

@@ -5,4 +5,4 @@ mod linear;
 
 pub use bilinear::Bilinear;
 pub use linear::Linear;
-pub(super) use linear::initial;
+pub(super) use linear::initial_parameter;

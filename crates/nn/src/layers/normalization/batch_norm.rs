@@ -7,10 +7,10 @@ use wengert_tensor::Float;
 use wengert_tensor::ops::{BatchNormed, Normalization as _};
 
 use crate::Result;
-use crate::layers::forward::{expect_rank, in_layer, optional, output_of, refused};
+use crate::layers::forward::{add_layer_context, expect_rank, layer_error, optional_parameter, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::normalization::affine::set_affine;
-use crate::layers::normalization::channels::{channel_norm_settings, normalize_by_running, running_statistics};
+use crate::layers::normalization::channels::{channel_norm_settings, normalize_by_running_stats, running_statistics};
 use crate::module::Module;
 
 /// Batch normalization of `[n, c]` or `[n, c, l]`: n examples with c channels, and sequences of length l. PyTorch: `torch.nn.BatchNorm1d`.
@@ -68,7 +68,7 @@ pub struct BatchNorm<const D: usize, T: Float = f32> {
     #[module(skip)]
     eps: f64,
     #[module(skip)]
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
 }
 
 impl<const D: usize, T: Float> BatchNorm<D, T> {
@@ -88,7 +88,7 @@ impl<const D: usize, T: Float> BatchNorm<D, T> {
             num_features,
             momentum: Some(0.1),
             eps: 1e-5,
-            made: Location::caller(),
+            created_at: Location::caller(),
         };
         layer.affine(true).track_running_stats(true)
     }
@@ -116,7 +116,7 @@ impl<const D: usize, T: Float> BatchNorm<D, T> {
         if channels == features {
             return Ok(());
         }
-        Err(refused("batch_norm", format!("expected {features} channels in dimension 1, but got {channels}")))
+        Err(layer_error("batch_norm", format!("expected {features} channels in dimension 1, but got {channels}")))
     }
 
     /// Returns the weight of the next batch in the running statistics: the momentum, or 1/n for the n-th batch without
@@ -135,18 +135,24 @@ impl<const D: usize, T: Float> Layer<T> for BatchNorm<D, T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let tape = x.tape();
-        let (weight, bias) = (optional(tape, self.weight.as_ref())?, optional(tape, self.bias.as_ref())?);
+        let (weight, bias) =
+            (optional_parameter(tape, self.weight.as_ref())?, optional_parameter(tape, self.bias.as_ref())?);
         let (weight, bias) = (weight.as_ref(), bias.as_ref());
-        let name = || format!("BatchNorm{D}d({}) on an input of shape {}", self.num_features, x.shape());
-        in_layer(self.check(x), self.made, name)?;
+        let describe = || format!("BatchNorm{D}d({}) on an input of shape {}", self.num_features, x.shape());
+        add_layer_context(self.check(x), self.created_at, describe)?;
         let running = self.running_mean.as_ref().zip(self.running_var.as_ref());
         if let Some(running) = running.filter(|_| !tape.is_training()) {
             if self.weight.as_ref().is_none_or(|weight| !weight.is_frozen()) {
                 tape.note_evaluation("BatchNorm");
             }
-            return output_of(self, normalize_by_running(x, running, weight, bias, self.eps), self.made, name);
+            return output_of(
+                self,
+                normalize_by_running_stats(x, running, weight, bias, self.eps),
+                self.created_at,
+                describe,
+            );
         }
-        let normed = in_layer(x.try_batch_norm_training(weight, bias, self.eps), self.made, name)?;
+        let normed = add_layer_context(x.try_batch_norm_training(weight, bias, self.eps), self.created_at, describe)?;
         let BatchNormed { output, mean, variance } = normed;
         // A batch without values has no mean and no variance, so the running statistics stay.
         if let Some((running_mean, running_var)) = running.filter(|_| x.shape().numel() > 0) {
@@ -157,7 +163,7 @@ impl<const D: usize, T: Float> Layer<T> for BatchNorm<D, T> {
         if let Some(count) = &self.num_batches_tracked {
             tape.count(count);
         }
-        output_of(self, Ok(output), self.made, name)
+        output_of(self, Ok(output), self.created_at, describe)
     }
 }
 

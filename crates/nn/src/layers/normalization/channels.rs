@@ -20,7 +20,7 @@ pub(super) fn running_statistics<T: Float>(num_features: usize, track: bool) -> 
 
 /// Normalizes each channel of `x`, `[n, c, …]`, with its running mean and variance, then applies weight and bias.
 #[track_caller]
-pub(super) fn normalize_by_running<'t, T: Float>(
+pub(super) fn normalize_by_running_stats<'t, T: Float>(
     x: Var<'t, T>,
     (mean, variance): (&Buffer<T>, &Buffer<T>),
     weight: Option<&Var<'t, T>>,

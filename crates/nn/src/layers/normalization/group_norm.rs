@@ -7,7 +7,7 @@ use wengert_tensor::Float;
 use wengert_tensor::ops::Normalization as _;
 
 use crate::Result;
-use crate::layers::forward::{optional, output_of};
+use crate::layers::forward::{optional_parameter, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::normalization::affine::set_affine;
 use crate::module::Module;
@@ -39,7 +39,7 @@ pub struct GroupNorm<T: Float = f32> {
     #[module(skip)]
     eps: f64,
     #[module(skip)]
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
 }
 
 impl<T: Float> GroupNorm<T> {
@@ -51,8 +51,8 @@ impl<T: Float> GroupNorm<T> {
     /// If there is not enough memory for the parameters.
     #[track_caller]
     pub fn new(num_groups: usize, num_channels: usize) -> Self {
-        let made = Location::caller();
-        GroupNorm { weight: None, bias: None, num_groups, num_channels, eps: 1e-5, made }.affine(true)
+        let created_at = Location::caller();
+        GroupNorm { weight: None, bias: None, num_groups, num_channels, eps: 1e-5, created_at }.affine(true)
     }
 
     /// Sets the number that is added to the variance before its root is taken; 1e-5 by default.
@@ -83,9 +83,13 @@ impl<T: Float> GroupNorm<T> {
 impl<T: Float> Layer<T> for GroupNorm<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        let (weight, bias) = (optional(x.tape(), self.weight.as_ref())?, optional(x.tape(), self.bias.as_ref())?);
-        output_of(self, x.try_group_norm(self.num_groups, weight.as_ref(), bias.as_ref(), self.eps), self.made, || {
-            format!("GroupNorm({}, {}) on an input of shape {}", self.num_groups, self.num_channels, x.shape())
-        })
+        let (weight, bias) =
+            (optional_parameter(x.tape(), self.weight.as_ref())?, optional_parameter(x.tape(), self.bias.as_ref())?);
+        output_of(
+            self,
+            x.try_group_norm(self.num_groups, weight.as_ref(), bias.as_ref(), self.eps),
+            self.created_at,
+            || format!("GroupNorm({}, {}) on an input of shape {}", self.num_groups, self.num_channels, x.shape()),
+        )
     }
 }

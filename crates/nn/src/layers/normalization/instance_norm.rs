@@ -7,10 +7,10 @@ use wengert_tensor::Float;
 use wengert_tensor::ops::{BatchNormed, Normalization as _, Reductions as _, Repetition as _, Views as _};
 
 use crate::Result;
-use crate::layers::forward::{expect_rank, in_layer, optional, output_of};
+use crate::layers::forward::{add_layer_context, expect_rank, optional_parameter, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::normalization::affine::set_affine;
-use crate::layers::normalization::channels::{channel_norm_settings, normalize_by_running, running_statistics};
+use crate::layers::normalization::channels::{channel_norm_settings, normalize_by_running_stats, running_statistics};
 use crate::module::Module;
 
 /// Instance normalization of `[n, c, l]`: n sequences with c channels and length l. PyTorch: `torch.nn.InstanceNorm1d`.
@@ -59,7 +59,7 @@ pub struct InstanceNorm<const D: usize, T: Float = f32> {
     #[module(skip)]
     eps: f64,
     #[module(skip)]
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
 }
 
 impl<const D: usize, T: Float> InstanceNorm<D, T> {
@@ -75,7 +75,7 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
             num_features,
             momentum: 0.1,
             eps: 1e-5,
-            made: Location::caller(),
+            created_at: Location::caller(),
         }
     }
 
@@ -105,13 +105,13 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
             if self.weight.as_ref().is_none_or(|weight| !weight.is_frozen()) {
                 tape.note_evaluation("InstanceNorm");
             }
-            return normalize_by_running(x, running, weight, bias, self.eps);
+            return normalize_by_running_stats(x, running, weight, bias, self.eps);
         }
         // The channels of all examples become the channels of a single example. Weight and bias are repeated for each example.
         let [examples, channels] = [shape[0], shape[1]];
         let mut joined = shape.clone();
         (joined[0], joined[1]) = (1, examples * channels);
-        let (weight, bias) = (repeat(weight, examples)?, repeat(bias, examples)?);
+        let (weight, bias) = (repeat_for_examples(weight, examples)?, repeat_for_examples(bias, examples)?);
         let normed = x.try_reshape(&joined)?.try_batch_norm_training(weight.as_ref(), bias.as_ref(), self.eps)?;
         let BatchNormed { output, mean, variance } = normed;
         if shape.numel() == 0 {
@@ -129,20 +129,24 @@ impl<const D: usize, T: Float> InstanceNorm<D, T> {
 impl<const D: usize, T: Float> Layer<T> for InstanceNorm<D, T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        let (weight, bias) = (optional(x.tape(), self.weight.as_ref())?, optional(x.tape(), self.bias.as_ref())?);
-        let name = || format!("InstanceNorm{D}d({}) on an input of shape {}", self.num_features, x.shape());
-        let rank = in_layer(expect_rank("instance_norm", x, [D + 1, D + 2]), self.made, name)?;
+        let (weight, bias) =
+            (optional_parameter(x.tape(), self.weight.as_ref())?, optional_parameter(x.tape(), self.bias.as_ref())?);
+        let describe = || format!("InstanceNorm{D}d({}) on an input of shape {}", self.num_features, x.shape());
+        let rank = add_layer_context(expect_rank("instance_norm", x, [D + 1, D + 2]), self.created_at, describe)?;
         if rank == D + 2 {
-            return output_of(self, self.normalize(x, weight, bias), self.made, name);
+            return output_of(self, self.normalize(x, weight, bias), self.created_at, describe);
         }
-        let y = in_layer(self.normalize(x.try_unsqueeze(0)?, weight, bias), self.made, name)?;
-        output_of(self, y.try_squeeze(0), self.made, name)
+        let y = add_layer_context(self.normalize(x.try_unsqueeze(0)?, weight, bias), self.created_at, describe)?;
+        output_of(self, y.try_squeeze(0), self.created_at, describe)
     }
 }
 
 /// Returns `parameter`, `[c]`, repeated for each example, as `[examples · c]`.
 #[track_caller]
-fn repeat<'t, T: Float>(parameter: Option<&Var<'t, T>>, examples: usize) -> Result<Option<Var<'t, T>>, Error> {
+fn repeat_for_examples<'t, T: Float>(
+    parameter: Option<&Var<'t, T>>,
+    examples: usize,
+) -> Result<Option<Var<'t, T>>, Error> {
     match parameter {
         Some(parameter) => Ok(Some(parameter.try_repeat(examples)?)),
         None => Ok(None),

@@ -7,7 +7,7 @@ use wengert_tensor::ops::Normalization as _;
 use wengert_tensor::{Float, Shape, Sizes, Tensor};
 
 use crate::Result;
-use crate::layers::forward::{optional, output_of};
+use crate::layers::forward::{optional_parameter, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::normalization::affine::set_affine;
 use crate::module::Module;
@@ -36,7 +36,7 @@ pub struct LayerNorm<T: Float = f32> {
     #[module(skip)]
     eps: f64,
     #[module(skip)]
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
 }
 
 impl<T: Float> LayerNorm<T> {
@@ -50,7 +50,13 @@ impl<T: Float> LayerNorm<T> {
         let weight = Parameter::new(Tensor::ones(normalized_shape));
         let normalized_shape = weight.value.shape().clone();
         let bias = Parameter::new(Tensor::zeros(&normalized_shape));
-        LayerNorm { weight: Some(weight), bias: Some(bias), normalized_shape, eps: 1e-5, made: Location::caller() }
+        LayerNorm {
+            weight: Some(weight),
+            bias: Some(bias),
+            normalized_shape,
+            eps: 1e-5,
+            created_at: Location::caller(),
+        }
     }
 
     /// Sets the number that is added to the variance before its root is taken; 1e-5 by default.
@@ -81,9 +87,10 @@ impl<T: Float> LayerNorm<T> {
 impl<T: Float> Layer<T> for LayerNorm<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        let (weight, bias) = (optional(x.tape(), self.weight.as_ref())?, optional(x.tape(), self.bias.as_ref())?);
+        let (weight, bias) =
+            (optional_parameter(x.tape(), self.weight.as_ref())?, optional_parameter(x.tape(), self.bias.as_ref())?);
         let y = x.try_layer_norm(&self.normalized_shape, weight.as_ref(), bias.as_ref(), self.eps);
-        output_of(self, y, self.made, || {
+        output_of(self, y, self.created_at, || {
             format!("LayerNorm({}) on an input of shape {}", self.normalized_shape, x.shape())
         })
     }
@@ -111,7 +118,7 @@ pub struct RMSNorm<T: Float = f32> {
     #[module(skip)]
     eps: Option<f64>,
     #[module(skip)]
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
 }
 
 impl<T: Float> RMSNorm<T> {
@@ -125,7 +132,7 @@ impl<T: Float> RMSNorm<T> {
     pub fn new(normalized_shape: impl Into<Sizes>) -> Self {
         let weight = Parameter::new(Tensor::ones(normalized_shape));
         let normalized_shape = weight.value.shape().clone();
-        RMSNorm { weight: Some(weight), normalized_shape, eps: None, made: Location::caller() }
+        RMSNorm { weight: Some(weight), normalized_shape, eps: None, created_at: Location::caller() }
     }
 
     /// Sets the number that is added to the mean square before its root is taken; by default the machine epsilon of the element type.
@@ -150,9 +157,9 @@ impl<T: Float> RMSNorm<T> {
 impl<T: Float> Layer<T> for RMSNorm<T> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        let weight = optional(x.tape(), self.weight.as_ref())?;
+        let weight = optional_parameter(x.tape(), self.weight.as_ref())?;
         let y = x.try_rms_norm(&self.normalized_shape, weight.as_ref(), self.eps);
-        output_of(self, y, self.made, || {
+        output_of(self, y, self.created_at, || {
             format!("RMSNorm({}) on an input of shape {}", self.normalized_shape, x.shape())
         })
     }

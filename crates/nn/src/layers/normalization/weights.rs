@@ -51,7 +51,7 @@ impl<T: Float> WeightNorm<T> {
     /// If there is not enough memory.
     pub fn try_new(weight: &Tensor<T>) -> Result<Self> {
         let axis = wengert_tensor::axis(0, weight.rank(), Site::here("new"))?;
-        WeightNorm::split(weight, Some(axis).filter(|_| weight.rank() > 0))
+        WeightNorm::decompose(weight, Some(axis).filter(|_| weight.rank() > 0))
     }
 
     /// Returns `weight` split into lengths and directions. There is one length for each index of dimension `dim`, or a single length if `dim` is
@@ -63,7 +63,7 @@ impl<T: Float> WeightNorm<T> {
     pub fn try_with_dim(weight: &Tensor<T>, dim: impl Into<Option<isize>>) -> Result<Self> {
         let at = Site::here("with_dim");
         let axis = dim.into().map(|dim| wengert_tensor::axis(dim, weight.rank(), at)).transpose()?;
-        WeightNorm::split(weight, axis.filter(|_| weight.rank() > 0))
+        WeightNorm::decompose(weight, axis.filter(|_| weight.rank() > 0))
     }
 
     /// Returns the normalized weight, as a variable on `tape`.
@@ -74,13 +74,13 @@ impl<T: Float> WeightNorm<T> {
     /// [`parameter`](Tape::parameter).
     pub fn try_weight<'t>(&self, tape: &'t Tape<T>) -> Result<Var<'t, T>> {
         let (g, v) = (tape.try_parameter(&self.original0)?, tape.try_parameter(&self.original1)?);
-        Ok(g.try_mul(v.try_div(norm_except(&v, self.dim)?)?)?)
+        Ok(g.try_mul(v.try_div(norm_except_dim(&v, self.dim)?)?)?)
     }
 
     /// Splits `weight` into lengths and directions. Its norms become the lengths, and `weight` itself becomes the directions.
     #[track_caller]
-    fn split(weight: &Tensor<T>, dim: Option<usize>) -> Result<Self> {
-        let norm = norm_except(weight, dim)?;
+    fn decompose(weight: &Tensor<T>, dim: Option<usize>) -> Result<Self> {
+        let norm = norm_except_dim(weight, dim)?;
         Ok(WeightNorm { original0: Parameter::new(norm), original1: Parameter::new(weight.clone()), dim })
     }
 }
@@ -88,7 +88,7 @@ impl<T: Float> WeightNorm<T> {
 /// Returns the norm of `v` over all dimensions except `dim`. The result keeps these dimensions with size 1. If `dim` is `None`, returns the norm over all
 /// dimensions, a single number.
 #[track_caller]
-fn norm_except<A: TensorLike<Elem: Float>>(v: &A, dim: Option<usize>) -> Result<A, A::Error> {
+fn norm_except_dim<A: TensorLike<Elem: Float>>(v: &A, dim: Option<usize>) -> Result<A, A::Error> {
     let Some(dim) = dim else { return v.try_vector_norm(2, ..) };
     let others: Vec<usize> = (0..v.shape().rank()).filter(|&axis| axis != dim).collect();
     if others.is_empty() { v.try_abs() } else { v.try_vector_norm_keepdim(2, others) }
@@ -164,10 +164,10 @@ impl<T: Float> SpectralNorm<T> {
         let matrix = weight.try_flatten(1, -1)?;
         let (mut u, mut v) = (tape.try_constant(&self.u.value)?, tape.try_constant(&self.v.value)?);
         if tape.is_training() {
-            let fixed = matrix.try_detach()?;
+            let detached = matrix.try_detach()?;
             for _ in 0..self.iterations {
-                u = fixed.try_matmul(v)?.try_normalize(2, 0, EPS)?;
-                v = u.try_matmul(fixed)?.try_normalize(2, 0, EPS)?;
+                u = detached.try_matmul(v)?.try_normalize(2, 0, EPS)?;
+                v = u.try_matmul(detached)?.try_normalize(2, 0, EPS)?;
             }
             tape.try_blend(&self.u, u, BlendWeight::Fixed(1.0))?;
             tape.try_blend(&self.v, v, BlendWeight::Fixed(1.0))?;

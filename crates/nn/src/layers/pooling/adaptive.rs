@@ -19,7 +19,7 @@ macro_rules! adaptive_pooling {
         #[derive(Clone, Debug)]
         pub struct $name<const D: usize> {
             output_size: Sizes,
-            made: &'static Location<'static>,
+            created_at: &'static Location<'static>,
         }
 
         impl<const D: usize> $name<D> {
@@ -27,7 +27,7 @@ macro_rules! adaptive_pooling {
             /// `None`, pass the size of the input.
             #[track_caller]
             pub fn new(output_size: impl Into<Sizes>) -> Self {
-                $name { output_size: output_size.into(), made: Location::caller() }
+                $name { output_size: output_size.into(), created_at: Location::caller() }
             }
         }
 
@@ -41,7 +41,7 @@ macro_rules! adaptive_pooling {
                     2 => x.$plane(self.output_size.clone()),
                     _ => x.$volume(self.output_size.clone()),
                 };
-                output_of(self, y, self.made, || {
+                output_of(self, y, self.created_at, || {
                     let (name, size) = (stringify!($name), self.output_size.as_slice());
                     format!("{name}{D}d({size:?}) on an input of shape {}", x.shape())
                 })

@@ -48,11 +48,11 @@ impl<const D: usize> AvgPool<D> {
     /// Returns a layer with windows of size `kernel`, one number for all dimensions or one for each.
     #[track_caller]
     pub fn new(kernel: impl Into<Sizes>) -> Self {
-        AvgPool::over(Window::new(kernel.into()))
+        AvgPool::with_window(Window::new(kernel.into()))
     }
 
     /// Returns a layer with the given window and the default settings.
-    pub(super) fn over(window: Window) -> Self {
+    pub(super) fn with_window(window: Window) -> Self {
         AvgPool { window, count_include_pad: true, divisor_override: None }
     }
 
@@ -92,6 +92,6 @@ impl<T: Float, const D: usize> Module<T> for AvgPool<D> {}
 impl<T: Float, const D: usize> Layer<T> for AvgPool<D> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, self.pool(x), self.window.made, || self.window.describe(&format!("AvgPool{D}d"), x))
+        output_of(self, self.pool(x), self.window.created_at, || self.window.describe(&format!("AvgPool{D}d"), x))
     }
 }

@@ -5,7 +5,7 @@ use wengert_tensor::ops::{Arithmetic as _, Comparison as _, Masking as _};
 use wengert_tensor::{Float, Sizes};
 
 use crate::Result;
-use crate::layers::forward::{output_of, refused};
+use crate::layers::forward::{layer_error, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::pooling::avg_pool::AvgPool;
 use crate::layers::pooling::max_pool::MaxPool;
@@ -59,9 +59,9 @@ impl<const D: usize> LPPool<D> {
     fn norms<'t, T: Float>(&self, x: Var<'t, T>) -> std::result::Result<Var<'t, T>, Error> {
         let p = self.norm_type;
         if p == 0.0 {
-            return Err(refused("lp_pool", format!("norm_type must be a non-zero value, but got {p}")));
+            return Err(layer_error("lp_pool", format!("norm_type must be a non-zero value, but got {p}")));
         }
-        let largest = || MaxPool::<D>::over(self.window.clone());
+        let largest = || MaxPool::<D>::with_window(self.window.clone());
         if p == f64::INFINITY {
             return largest().pool(x.try_abs()?);
         }
@@ -74,7 +74,7 @@ impl<const D: usize> LPPool<D> {
         };
         // As in PyTorch, the sum of a window is its mean times the number of elements of a whole window. This also holds for windows that end
         // outside of the input.
-        let sums = AvgPool::<D>::over(self.window.clone()).pool(x.try_pow(p)?)?.try_mul(elements)?;
+        let sums = AvgPool::<D>::with_window(self.window.clone()).pool(x.try_pow(p)?)?.try_mul(elements)?;
         // The root has no derivative at 0. So where the sum is 0, it is replaced by 1 before the root, and the root is replaced by 0.
         let zero = sums.try_eq(0.0)?;
         sums.try_masked_fill(&zero, 1.0)?.try_pow(1.0 / p)?.try_masked_fill(&zero, 0.0)
@@ -86,7 +86,7 @@ impl<T: Float, const D: usize> Module<T> for LPPool<D> {}
 impl<T: Float, const D: usize> Layer<T> for LPPool<D> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, self.norms(x), self.window.made, || {
+        output_of(self, self.norms(x), self.window.created_at, || {
             let kernel = self.window.kernel.as_slice();
             format!("LPPool{D}d({}, {kernel:?}) on an input of shape {}", self.norm_type, x.shape())
         })

@@ -6,7 +6,7 @@ use wengert_tensor::ops::Pooling as _;
 use wengert_tensor::{Float, Sizes, Tensor};
 
 use crate::Result;
-use crate::layers::forward::{in_layer, output_of, pass_output};
+use crate::layers::forward::{add_layer_context, output_of, pass_output};
 use crate::layers::layer::Layer;
 use crate::layers::pooling::window::{Window, padding_setting, window_settings};
 use crate::module::Module;
@@ -47,11 +47,11 @@ impl<const D: usize> MaxPool<D> {
     /// Returns a layer with windows of size `kernel`, one number for all dimensions or one for each.
     #[track_caller]
     pub fn new(kernel: impl Into<Sizes>) -> Self {
-        MaxPool::over(Window::new(kernel.into()))
+        MaxPool::with_window(Window::new(kernel.into()))
     }
 
     /// Returns a layer with the given window and the default settings.
-    pub(super) fn over(window: Window) -> Self {
+    pub(super) fn with_window(window: Window) -> Self {
         MaxPool { window }
     }
 
@@ -72,7 +72,7 @@ impl<T: Float, const D: usize> Module<T> for MaxPool<D> {}
 impl<T: Float, const D: usize> Layer<T> for MaxPool<D> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, self.pool(x), self.window.made, || self.window.describe(&format!("MaxPool{D}d"), x))
+        output_of(self, self.pool(x), self.window.created_at, || self.window.describe(&format!("MaxPool{D}d"), x))
     }
 }
 
@@ -103,8 +103,8 @@ impl<const D: usize> MaxPool<D> {
             2 => x.try_max_pool2d_with_indices(kernel, &options),
             _ => x.try_max_pool3d_with_indices(kernel, &options),
         };
-        let about = || self.window.describe(&format!("MaxPool{D}d"), x);
-        let (maximum, indices) = in_layer(pooled, self.window.made, about)?;
+        let describe = || self.window.describe(&format!("MaxPool{D}d"), x);
+        let (maximum, indices) = add_layer_context(pooled, self.window.created_at, describe)?;
         Ok((pass_output::<T, _>(self, maximum), indices))
     }
 }

@@ -78,7 +78,7 @@ impl<const D: usize> MaxUnpool<D> {
             2 => x.try_max_unpool2d(indices, kernel, &options, output_size),
             _ => x.try_max_unpool3d(indices, kernel, &options, output_size),
         };
-        output_of::<T, _>(self, y, self.window.made, || self.window.describe(&format!("MaxUnpool{D}d"), x))
+        output_of::<T, _>(self, y, self.window.created_at, || self.window.describe(&format!("MaxUnpool{D}d"), x))
     }
 }
 

@@ -14,15 +14,15 @@ pub(super) struct Window {
     pub(super) padding: Sizes,
     pub(super) dilation: Sizes,
     pub(super) ceil_mode: bool,
-    pub(super) made: &'static Location<'static>,
+    pub(super) created_at: &'static Location<'static>,
 }
 
 impl Window {
     /// Returns a window of size `kernel` with the default settings.
     #[track_caller]
     pub(super) fn new(kernel: Sizes) -> Self {
-        let made = Location::caller();
-        Window { kernel, stride: None, padding: 0.into(), dilation: 1.into(), ceil_mode: false, made }
+        let created_at = Location::caller();
+        Window { kernel, stride: None, padding: 0.into(), dilation: 1.into(), ceil_mode: false, created_at }
     }
 
     /// Returns the size and the options of a window, for the pooling operations.

@@ -142,7 +142,7 @@ impl<K> RecurrentBuilder<K> {
         for layer in 0..self.num_layers {
             let inputs = if layer == 0 { self.input_size } else { directions * outputs };
             for _ in 0..directions {
-                cells.push(RecurrentCell::of(self.kind, [inputs, hidden, projected], self.bias, generator));
+                cells.push(RecurrentCell::with_sizes(self.kind, [inputs, hidden, projected], self.bias, generator));
             }
         }
         let RecurrentBuilder { bidirectional, batch_first, dropout, .. } = self;

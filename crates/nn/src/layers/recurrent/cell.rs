@@ -6,8 +6,8 @@ use wengert_tensor::ops::{Arithmetic as _, LinearMaps as _, Views as _};
 use wengert_tensor::{Float, Generator};
 
 use crate::Result;
-use crate::layers::forward::{in_layer, optional};
-use crate::layers::linear::initial;
+use crate::layers::forward::{add_layer_context, optional_parameter};
+use crate::layers::linear::initial_parameter;
 use crate::layers::recurrent::kind::{CellVariables, Gated, LongShortTerm, RecurrentKind, Simple};
 use crate::layers::recurrent::state::{RecurrentState as _, expect_shapes};
 use crate::module::Module;
@@ -69,7 +69,7 @@ impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
     /// If there is not enough memory for the parameters.
     #[track_caller]
     pub fn new(input_size: usize, hidden_size: usize, generator: &mut Generator) -> Self {
-        RecurrentCell::of(K::default(), [input_size, hidden_size, 0], true, generator)
+        RecurrentCell::with_sizes(K::default(), [input_size, hidden_size, 0], true, generator)
     }
 
     /// Returns the same cell as [`new`](Self::new), but without biases. PyTorch: `bias=False`.
@@ -79,7 +79,7 @@ impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
     /// If there is not enough memory for the parameters.
     #[track_caller]
     pub fn without_bias(input_size: usize, hidden_size: usize, generator: &mut Generator) -> Self {
-        RecurrentCell::of(K::default(), [input_size, hidden_size, 0], false, generator)
+        RecurrentCell::with_sizes(K::default(), [input_size, hidden_size, 0], false, generator)
     }
 }
 
@@ -87,17 +87,22 @@ impl<K: RecurrentKind<T> + Default, T: Float> RecurrentCell<K, T> {
 impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
     /// Returns a cell from `inputs` to `hidden` features. If `projected` is not 0, the output of the cell is projected to `projected` features.
     #[track_caller]
-    pub(super) fn of(kind: K, [inputs, hidden, projected]: [usize; 3], bias: bool, generator: &mut Generator) -> Self {
+    pub(super) fn with_sizes(
+        kind: K,
+        [inputs, hidden, projected]: [usize; 3],
+        bias: bool,
+        generator: &mut Generator,
+    ) -> Self {
         let (gates, outputs) = (K::GATES * hidden, if projected > 0 { projected } else { hidden });
-        let weight_ih = Parameter::new(initial([gates, inputs], hidden, generator));
-        let weight_hh = Parameter::new(initial([gates, outputs], hidden, generator));
+        let weight_ih = Parameter::new(initial_parameter([gates, inputs], hidden, generator));
+        let weight_hh = Parameter::new(initial_parameter([gates, outputs], hidden, generator));
         let [mut bias_ih, mut bias_hh, mut weight_hr] = [None, None, None];
         if bias {
-            bias_ih = Some(Parameter::new(initial([gates], hidden, generator)));
-            bias_hh = Some(Parameter::new(initial([gates], hidden, generator)));
+            bias_ih = Some(Parameter::new(initial_parameter([gates], hidden, generator)));
+            bias_hh = Some(Parameter::new(initial_parameter([gates], hidden, generator)));
         }
         if projected > 0 {
-            weight_hr = Some(Parameter::new(initial([projected, hidden], hidden, generator)));
+            weight_hr = Some(Parameter::new(initial_parameter([projected, hidden], hidden, generator)));
         }
         RecurrentCell { weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, kind }
     }
@@ -109,7 +114,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
     ///
     /// If the shapes do not fit, or the variables belong to different tapes.
     pub fn try_forward<'t>(&self, x: Var<'t, T>, state: Option<K::State<'t>>) -> Result<K::State<'t>> {
-        in_layer(self.step(x, state), self.weight_ih.made(), || {
+        add_layer_context(self.step(x, state), self.weight_ih.created_at(), || {
             let sizes = self.weight_ih.value.shape();
             format!("{}Cell({}, {}) on an input of shape {}", K::NAME, sizes[1], self.hidden_size(), x.shape())
         })
@@ -140,26 +145,27 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
             None => K::State::try_zeros(x.tape(), &shapes)?,
         };
         let variables = self.variables(x.tape())?;
-        let gates = x.try_linear(&variables.input, variables.bias.as_ref())?;
+        let gates = x.try_linear(&variables.input_weight, variables.bias.as_ref())?;
         self.kind.try_step(gates, state, &variables)
     }
 
     /// Returns the parameters as variables of `tape`, prepared for all steps as described at [`CellVariables`].
     #[track_caller]
     pub(super) fn variables<'t>(&self, tape: &'t Tape<T>) -> Result<CellVariables<'t, T>, TapeError> {
-        let input = tape.try_parameter(&self.weight_ih)?;
-        let hidden = tape.try_parameter(&self.weight_hh)?.try_t()?;
-        let biases = [optional(tape, self.bias_ih.as_ref())?, optional(tape, self.bias_hh.as_ref())?];
+        let input_weight = tape.try_parameter(&self.weight_ih)?;
+        let hidden_weight = tape.try_parameter(&self.weight_hh)?.try_t()?;
+        let biases =
+            [optional_parameter(tape, self.bias_ih.as_ref())?, optional_parameter(tape, self.bias_hh.as_ref())?];
         let [bias, hidden_bias] = match biases {
             _ if K::SEPARATE_HIDDEN_BIAS => biases,
             [Some(bias_ih), Some(bias_hh)] => [Some(bias_ih.try_add(bias_hh)?), None],
             [bias_ih, bias_hh] => [bias_ih.or(bias_hh), None],
         };
-        let projection = match optional(tape, self.weight_hr.as_ref())? {
+        let projection = match optional_parameter(tape, self.weight_hr.as_ref())? {
             Some(weight) => Some(weight.try_t()?),
             None => None,
         };
-        Ok(CellVariables { input, bias, hidden, hidden_bias, projection })
+        Ok(CellVariables { input_weight, bias, hidden_weight, hidden_bias, projection })
     }
 }
 

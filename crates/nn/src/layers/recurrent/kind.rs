@@ -16,13 +16,13 @@ use crate::layers::recurrent::state::RecurrentState;
 pub struct CellVariables<'t, T: Float> {
     /// The weight of the input, `[g · hidden, in]` for `g` gates, `in` input features and `hidden` features of the state. It is not
     /// transposed.
-    pub(super) input: Var<'t, T>,
+    pub(super) input_weight: Var<'t, T>,
     /// The bias that is added to the product of the input and its weight, `[g · hidden]` for `g` gates. Except for a GRU, it includes the
     /// bias of the state. `None` for a cell without biases.
     pub(super) bias: Option<Var<'t, T>>,
     /// The transposed weight of the state, `[hidden, g · hidden]` for `g` gates and `hidden` features of the state. With a projection,
     /// `[proj, g · hidden]`.
-    pub(super) hidden: Var<'t, T>,
+    pub(super) hidden_weight: Var<'t, T>,
     /// The bias that is added to the product of the state and its weight, `[g · hidden]` for `g` gates; see
     /// [`RecurrentKind::SEPARATE_HIDDEN_BIAS`].
     pub(super) hidden_bias: Option<Var<'t, T>>,
@@ -89,7 +89,7 @@ impl<T: Float> RecurrentKind<T> for Simple {
         state: Var<'t, T>,
         variables: &CellVariables<'t, T>,
     ) -> Result<Var<'t, T>, TapeError> {
-        let sum = x.try_add(state.try_matmul(&variables.hidden)?)?;
+        let sum = x.try_add(state.try_matmul(&variables.hidden_weight)?)?;
         match self {
             Simple::Tanh => sum.try_tanh(),
             Simple::Relu => sum.try_relu(),
@@ -110,7 +110,7 @@ impl<T: Float> RecurrentKind<T> for LongShortTerm {
         (state, cell): (Var<'t, T>, Var<'t, T>),
         variables: &CellVariables<'t, T>,
     ) -> Result<(Var<'t, T>, Var<'t, T>), TapeError> {
-        let (output, cell) = x.try_add(state.try_matmul(&variables.hidden)?)?.try_lstm_gates(&cell)?;
+        let (output, cell) = x.try_add(state.try_matmul(&variables.hidden_weight)?)?.try_lstm_gates(&cell)?;
         match &variables.projection {
             Some(projection) => Ok((output.try_matmul(projection)?, cell)),
             None => Ok((output, cell)),
@@ -132,7 +132,7 @@ impl<T: Float> RecurrentKind<T> for Gated {
         state: Var<'t, T>,
         variables: &CellVariables<'t, T>,
     ) -> Result<Var<'t, T>, TapeError> {
-        let mut hidden = state.try_matmul(&variables.hidden)?;
+        let mut hidden = state.try_matmul(&variables.hidden_weight)?;
         if let Some(bias) = &variables.hidden_bias {
             hidden = hidden.try_add(bias)?;
         }

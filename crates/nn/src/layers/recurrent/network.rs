@@ -10,7 +10,7 @@ use crate::layers::forward::output_of;
 use crate::layers::layer::Layer;
 use crate::layers::recurrent::cell::RecurrentCell;
 use crate::layers::recurrent::kind::{Gated, LongShortTerm, RecurrentKind, Simple};
-use crate::layers::recurrent::sequence::{Padding, Sequences};
+use crate::layers::recurrent::sequence::{Padding, SequenceLayout};
 use crate::layers::recurrent::state::{RecurrentState, expect_shapes};
 use crate::layers::regularization::dropout;
 use crate::module::Module;
@@ -129,7 +129,7 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         x: Var<'t, T>,
         state: Option<K::State<'t>>,
     ) -> Result<(Var<'t, T>, K::State<'t>)> {
-        output_of(self, self.run(x, None, state), self.made(), || self.describe(x))
+        output_of(self, self.run(x, None, state), self.created_at(), || self.describe(x))
     }
 
     /// Returns the outputs and the last state for sequences of different lengths in one batch. PyTorch: `pack_padded_sequence`, then the
@@ -148,12 +148,12 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         lengths: &[usize],
         state: Option<K::State<'t>>,
     ) -> Result<(Var<'t, T>, K::State<'t>)> {
-        output_of(self, self.run(x, Some(lengths), state), self.made(), || self.describe(x))
+        output_of(self, self.run(x, Some(lengths), state), self.created_at(), || self.describe(x))
     }
 
     /// Returns the line of code that made the network.
-    fn made(&self) -> &'static std::panic::Location<'static> {
-        self.cells[0].weight_ih.made()
+    fn created_at(&self) -> &'static std::panic::Location<'static> {
+        self.cells[0].weight_ih.created_at()
     }
 
     /// Returns the description of the network and its input for an error.
@@ -178,30 +178,30 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
         lengths: Option<&[usize]>,
         state: Option<K::State<'t>>,
     ) -> Result<(Var<'t, T>, K::State<'t>), TapeError> {
-        let input = Sequences::of::<T>(&x.shape(), self.batch_first, K::NAME)?;
+        let layout = SequenceLayout::new::<T>(&x.shape(), self.batch_first, K::NAME)?;
         let padding = match lengths {
-            Some(lengths) => input.padding(x, lengths, K::NAME)?,
+            Some(lengths) => layout.padding(x, lengths, K::NAME)?,
             None => None,
         };
         let (cells, sizes) = (self.cells.len(), self.cells[0].state_sizes());
-        let outer = input.outer_state(cells, sizes);
+        let outer = layout.outer_state_shapes(cells, sizes);
         let state = match state {
             Some(state) => {
-                Some(expect_shapes(state, &outer, K::NAME)?.try_reshaped(&input.batched_state(cells, sizes))?)
+                Some(expect_shapes(state, &outer, K::NAME)?.try_reshaped(&layout.batched_state_shapes(cells, sizes))?)
             }
             None => None,
         };
-        let mut rows = input.flatten_rows(x)?;
+        let mut rows = layout.flatten_rows(x)?;
         if let Some(padding) = &padding {
             rows = padding.zero_padding(rows)?;
         }
-        let (mut rows, last) = self.run_layers(rows, input, state, padding.as_ref())?;
+        let (mut rows, last_states) = self.run_layers(rows, layout, state, padding.as_ref())?;
         if let Some(padding) = &padding {
             rows = padding.zero_padding(rows)?;
         }
-        let state = K::State::try_stack(&last)?;
+        let state = K::State::try_stack(&last_states)?;
         let state = if x.shape().rank() == 2 { state.try_reshaped(&outer)? } else { state };
-        Ok((input.restore_order(rows, self.directions() * sizes[0])?, state))
+        Ok((layout.restore_order(rows, self.directions() * sizes[0])?, state))
     }
 
     /// Runs all layers over `rows`, the input as rows `[t · n, in]` for t steps of n sequences. Returns the outputs of the last layer and the
@@ -210,29 +210,29 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentLayer<K, T> {
     fn run_layers<'t>(
         &self,
         mut rows: Var<'t, T>,
-        input: Sequences,
+        layout: SequenceLayout,
         state: Option<K::State<'t>>,
         padding: Option<&Padding<'t, T>>,
     ) -> Result<(Var<'t, T>, Vec<K::State<'t>>), TapeError> {
         let sizes = self.cells[0].state_sizes();
-        let zeros = K::State::try_zeros(rows.tape(), &sizes.map(|size| Shape::from([input.batch, size])))?;
-        let mut last = Vec::with_capacity(self.cells.len());
+        let zeros = K::State::try_zeros(rows.tape(), &sizes.map(|size| Shape::from([layout.batch, size])))?;
+        let mut last_states = Vec::with_capacity(self.cells.len());
         for (layer, cells) in self.cells.chunks(self.directions()).enumerate() {
             if layer > 0 {
                 rows = dropout(rows, self.dropout)?;
             }
             let mut outputs = Vec::with_capacity(2);
             for (direction, cell) in cells.iter().enumerate() {
-                let first = match state {
-                    Some(state) => RecurrentState::try_part(state, last.len())?,
+                let initial_state = match state {
+                    Some(state) => RecurrentState::try_select_cell(state, last_states.len())?,
                     None => zeros,
                 };
-                let (output, state) = cell.run_sequence(rows, input, first, padding, direction == 1)?;
+                let (output, state) = cell.run_sequence(rows, layout, initial_state, padding, direction == 1)?;
                 outputs.push(output);
-                last.push(state);
+                last_states.push(state);
             }
             rows = try_cat(&outputs, 1)?;
         }
-        Ok((rows, last))
+        Ok((rows, last_states))
     }
 }

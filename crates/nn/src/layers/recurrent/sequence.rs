@@ -7,7 +7,7 @@ use wengert_autograd::{Error as TapeError, Var};
 use wengert_tensor::ops::{LinearMaps as _, TensorLike as _, Views as _, try_cat, try_where_};
 use wengert_tensor::{Error as TensorError, Float, Shape, Site, Tensor, check_list};
 
-use crate::layers::forward::refused;
+use crate::layers::forward::layer_error;
 use crate::layers::recurrent::cell::RecurrentCell;
 use crate::layers::recurrent::kind::RecurrentKind;
 use crate::layers::recurrent::state::RecurrentState as _;
@@ -18,7 +18,7 @@ const STEP_BYTES: usize = 256;
 
 /// The sizes of a batch of sequences, and the order of their dimensions.
 #[derive(Clone, Copy)]
-pub(super) struct Sequences {
+pub(super) struct SequenceLayout {
     pub(super) steps: usize,
     pub(super) batch: usize,
     features: usize,
@@ -26,27 +26,32 @@ pub(super) struct Sequences {
     batch_first: bool,
 }
 
-impl Sequences {
+impl SequenceLayout {
     /// Returns the sizes of an input `[t, n, features]` (t steps, n sequences), or `[n, t, features]` with
     /// `batch_first`, or `[t, features]` without a batch. An input of another rank or without steps is an error, and so are more steps
     /// than memory can hold.
     #[track_caller]
-    pub(super) fn of<T: Float>(shape: &Shape, batch_first: bool, layer: &'static str) -> Result<Self, TapeError> {
+    pub(super) fn new<T: Float>(shape: &Shape, batch_first: bool, layer: &'static str) -> Result<Self, TapeError> {
         let (steps, batch, features) = match *shape.sizes() {
             [steps, features] => (steps, 1, features),
             [batch, steps, features] if batch_first => (steps, batch, features),
             [steps, batch, features] => (steps, batch, features),
-            _ => return Err(refused(layer, format!("Expected input to be 2D or 3D, got {}D instead", shape.rank()))),
+            _ => {
+                return Err(layer_error(
+                    layer,
+                    format!("Expected input to be 2D or 3D, got {}D instead", shape.rank()),
+                ));
+            }
         };
         if steps == 0 {
-            return Err(refused(layer, "Expected sequence length to be larger than 0 in RNN".to_owned()));
+            return Err(layer_error(layer, "Expected sequence length to be larger than 0 in RNN".to_owned()));
         }
         let at = Site::here(layer);
         if steps.checked_mul(batch).is_none() {
             return Err(TensorError::TooLarge { shape: shape.clone(), dtype: T::DTYPE, at }.into());
         }
         check_list::<[u8; STEP_BYTES]>(steps, at)?;
-        Ok(Sequences { steps, batch, features, has_batch: shape.rank() == 3, batch_first })
+        Ok(SequenceLayout { steps, batch, features, has_batch: shape.rank() == 3, batch_first })
     }
 
     /// Checks that there is a length for each sequence and that no length exceeds the number of steps. Returns the masks of the padding, or
@@ -58,25 +63,25 @@ impl Sequences {
         lengths: &[usize],
         layer: &'static str,
     ) -> Result<Option<Padding<'t, T>>, TapeError> {
-        let Sequences { steps, batch, .. } = self;
+        let SequenceLayout { steps, batch, .. } = self;
         if lengths.len() != batch {
-            return Err(refused(layer, format!("{} lengths for a batch of {batch} sequences", lengths.len())));
+            return Err(layer_error(layer, format!("{} lengths for a batch of {batch} sequences", lengths.len())));
         }
         match lengths.iter().find(|&&length| length > steps) {
-            Some(length) => Err(refused(layer, format!("a length of {length} in a batch of {steps} steps"))),
-            None => Padding::of(x, lengths, steps),
+            Some(length) => Err(layer_error(layer, format!("a length of {length} in a batch of {steps} steps"))),
+            None => Padding::new(x, lengths, steps),
         }
     }
 
     /// Returns the shapes of the state that the caller passes for `cells` cells. `sizes` are the numbers of features of the output and of an
     /// LSTM's cell state. The state has no batch dimension if the input has none.
-    pub(super) fn outer_state(self, cells: usize, sizes: [usize; 2]) -> [Shape; 2] {
-        let batched = self.batched_state(cells, sizes);
+    pub(super) fn outer_state_shapes(self, cells: usize, sizes: [usize; 2]) -> [Shape; 2] {
+        let batched = self.batched_state_shapes(cells, sizes);
         if self.has_batch { batched } else { sizes.map(|size| Shape::from([cells, size])) }
     }
 
     /// Returns the shapes of a state of `cells` cells with a batch dimension, for the numbers of features `sizes`.
-    pub(super) fn batched_state(self, cells: usize, sizes: [usize; 2]) -> [Shape; 2] {
+    pub(super) fn batched_state_shapes(self, cells: usize, sizes: [usize; 2]) -> [Shape; 2] {
         sizes.map(|size| Shape::from([cells, self.batch, size]))
     }
 
@@ -103,34 +108,34 @@ impl Sequences {
 /// The masks of a batch of sequences of different lengths: 1 at the steps of a sequence, and 0 after its end.
 pub(super) struct Padding<'t, T: Float> {
     /// The mask of all t steps of n sequences, `[t · n, 1]`.
-    rows: Var<'t, T>,
+    row_mask: Var<'t, T>,
     /// The mask of each step, `[n, 1]` for n sequences; `None` if every sequence is long enough to have the step.
-    steps: Vec<Option<Var<'t, T>>>,
+    step_masks: Vec<Option<Var<'t, T>>>,
 }
 
 impl<'t, T: Float> Padding<'t, T> {
     /// Returns the masks of sequences of these `lengths` on the tape of `x`, or `None` if every sequence has all `steps`.
     #[track_caller]
-    fn of(x: Var<'t, T>, lengths: &[usize], steps: usize) -> Result<Option<Self>, TapeError> {
+    fn new(x: Var<'t, T>, lengths: &[usize], steps: usize) -> Result<Option<Self>, TapeError> {
         let shortest = lengths.iter().copied().min().unwrap_or(steps);
         if shortest == steps {
             return Ok(None);
         }
         let batch = lengths.len();
-        let belongs = Tensor::try_from_fn([steps, batch], |index| index[0] < lengths[index[1]])?
+        let is_inside = Tensor::try_from_fn([steps, batch], |index| index[0] < lengths[index[1]])?
             .try_reshape([steps * batch, 1])?;
-        let rows = x.constant_mask(&belongs, Site::here("sequence"))?;
-        let mut by_step = vec![None; shortest];
+        let row_mask = x.constant_mask(&is_inside, Site::here("sequence"))?;
+        let mut step_masks = vec![None; shortest];
         for step in shortest..steps {
-            by_step.push(Some(rows.try_narrow(0, step * batch, batch)?));
+            step_masks.push(Some(row_mask.try_narrow(0, step * batch, batch)?));
         }
-        Ok(Some(Padding { rows, steps: by_step }))
+        Ok(Some(Padding { row_mask, step_masks }))
     }
 
     /// Returns `rows`, `[t · n, width]` for t steps of n sequences, with zeros in the rows after the end of each sequence.
     #[track_caller]
     pub(super) fn zero_padding(&self, rows: Var<'t, T>) -> Result<Var<'t, T>, TapeError> {
-        try_where_(&self.rows, &rows, 0.0)
+        try_where_(&self.row_mask, &rows, 0.0)
     }
 }
 
@@ -141,25 +146,25 @@ impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
     pub(super) fn run_sequence<'t>(
         &self,
         rows: Var<'t, T>,
-        Sequences { steps, batch, .. }: Sequences,
+        SequenceLayout { steps, batch, .. }: SequenceLayout,
         mut state: K::State<'t>,
         padding: Option<&Padding<'t, T>>,
-        reverse: bool,
+        is_reversed: bool,
     ) -> Result<(Var<'t, T>, K::State<'t>), TapeError> {
         let variables = self.variables(rows.tape())?;
-        let gates = rows.try_linear(&variables.input, variables.bias.as_ref())?;
+        let gates = rows.try_linear(&variables.input_weight, variables.bias.as_ref())?;
         let mut outputs = Vec::with_capacity(steps);
         for number in 0..steps {
-            let step = if reverse { steps - 1 - number } else { number };
+            let step = if is_reversed { steps - 1 - number } else { number };
             let x = gates.try_narrow(0, step * batch, batch)?;
             let next = self.kind.try_step(x, state, &variables)?;
-            state = match padding.and_then(|padding| padding.steps[step].as_ref()) {
+            state = match padding.and_then(|padding| padding.step_masks[step].as_ref()) {
                 Some(mask) => next.try_where(mask, state)?,
                 None => next,
             };
             outputs.push(next.output());
         }
-        if reverse {
+        if is_reversed {
             outputs.reverse();
         }
         Ok((try_cat(&outputs, 0)?, state))

@@ -4,7 +4,7 @@ use wengert_autograd::{Error as TapeError, Tape, Var};
 use wengert_tensor::ops::{Views as _, try_stack, try_where_};
 use wengert_tensor::{Float, Shape, Tensor};
 
-use crate::layers::forward::refused;
+use crate::layers::forward::layer_error;
 
 /// The state that a recurrent layer passes from step to step: one variable, or for an LSTM the pair `(h, c)` of the output h and the cell state
 /// c.
@@ -37,7 +37,7 @@ pub trait RecurrentState<'t, T: Float>: Copy {
     ///
     /// If the index is out of range.
     #[track_caller]
-    fn try_part(self, position: usize) -> Result<Self, TapeError>;
+    fn try_select_cell(self, position: usize) -> Result<Self, TapeError>;
 
     /// Returns the same state with its variables reshaped to `shapes`, the shapes of the output and of an LSTM's cell state.
     ///
@@ -76,7 +76,7 @@ impl<'t, T: Float> RecurrentState<'t, T> for Var<'t, T> {
     }
 
     #[track_caller]
-    fn try_part(self, position: usize) -> Result<Self, TapeError> {
+    fn try_select_cell(self, position: usize) -> Result<Self, TapeError> {
         self.try_select(0, position)
     }
 
@@ -112,8 +112,8 @@ impl<'t, T: Float> RecurrentState<'t, T> for (Var<'t, T>, Var<'t, T>) {
     }
 
     #[track_caller]
-    fn try_part(self, position: usize) -> Result<Self, TapeError> {
-        Ok((RecurrentState::try_part(self.0, position)?, RecurrentState::try_part(self.1, position)?))
+    fn try_select_cell(self, position: usize) -> Result<Self, TapeError> {
+        Ok((RecurrentState::try_select_cell(self.0, position)?, RecurrentState::try_select_cell(self.1, position)?))
     }
 
     #[track_caller]
@@ -137,6 +137,6 @@ pub(super) fn expect_shapes<'t, S: RecurrentState<'t, T>, T: Float>(
 ) -> Result<S, TapeError> {
     match state.shapes().into_iter().zip(expected).find(|(found, expected)| found != *expected) {
         None => Ok(state),
-        Some((found, expected)) => Err(refused(operation, format!("Expected hidden size {expected}, got {found}"))),
+        Some((found, expected)) => Err(layer_error(operation, format!("Expected hidden size {expected}, got {found}"))),
     }
 }

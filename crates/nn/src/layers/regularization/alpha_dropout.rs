@@ -8,7 +8,7 @@ use wengert_tensor::ops::Arithmetic as _;
 use wengert_tensor::{Float, Shape, Tensor};
 
 use crate::Result;
-use crate::layers::forward::{fork_or_note, output_of};
+use crate::layers::forward::{fork_generator, output_of};
 use crate::layers::layer::Layer;
 use crate::layers::regularization::dropout::{check_probability, describe, dropouts, mask_shape};
 use crate::module::Module;
@@ -29,7 +29,7 @@ dropouts! {
 impl<T: Float> Layer<T> for AlphaDropout {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, alpha_dropout(x, x.shape(), self.p), self.made, || describe("AlphaDropout", self.p, x))
+        output_of(self, alpha_dropout(x, x.shape(), self.p), self.created_at, || describe("AlphaDropout", self.p, x))
     }
 }
 
@@ -37,7 +37,7 @@ impl<T: Float> Layer<T> for FeatureAlphaDropout {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
         let y = alpha_dropout(x, mask_shape(&x.shape(), 2), self.p);
-        output_of(self, y, self.made, || describe("FeatureAlphaDropout", self.p, x))
+        output_of(self, y, self.created_at, || describe("FeatureAlphaDropout", self.p, x))
     }
 }
 
@@ -47,7 +47,7 @@ impl<T: Float> Layer<T> for FeatureAlphaDropout {
 fn alpha_dropout<'t, T: Float>(x: Var<'t, T>, mask: Shape, p: f64) -> Result<Var<'t, T>, TapeError> {
     /// The negative of SELU's limit at -∞.
     const ALPHA: f64 = 1.758_099_340_847_376_6;
-    let generator = fork_or_note(x.tape(), "AlphaDropout", p != 0.0);
+    let generator = fork_generator(x.tape(), "AlphaDropout", p != 0.0);
     let Some(mut generator) = generator.filter(|_| p != 0.0) else { return Ok(x) };
     if p == 1.0 {
         return x.try_mul(0.0);

@@ -10,7 +10,7 @@ use wengert_tensor::ops::{Arithmetic as _, Dropout as _};
 use wengert_tensor::{Float, Shape, Tensor};
 
 use crate::error::raise;
-use crate::layers::forward::{expect_rank, fork_or_note, output_of};
+use crate::layers::forward::{expect_rank, fork_generator, output_of};
 use crate::layers::layer::Layer;
 use crate::module::Module;
 use crate::{Error, Result};
@@ -22,7 +22,7 @@ macro_rules! dropouts {
         #[derive(Clone, Copy, Debug)]
         pub struct $name $(<const $d: usize>)? {
             p: f64,
-            made: &'static Location<'static>,
+            created_at: &'static Location<'static>,
         }
 
         #[twins]
@@ -34,7 +34,7 @@ macro_rules! dropouts {
             /// If `p` is not from 0 to 1.
             pub fn try_new(p: f64) -> Result<Self> {
                 check_probability(p)?;
-                Ok($name { p, made: Location::caller() })
+                Ok($name { p, created_at: Location::caller() })
             }
         }
 
@@ -79,7 +79,7 @@ pub type Dropout3d = DropoutChannels<3>;
 impl<T: Float> Layer<T> for Dropout {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, dropout(x, self.p), self.made, || describe("Dropout", self.p, x))
+        output_of(self, dropout(x, self.p), self.created_at, || describe("Dropout", self.p, x))
     }
 }
 
@@ -88,7 +88,7 @@ impl<const D: usize> DropoutChannels<D> {
     #[track_caller]
     fn drop_channels<'t, T: Float>(&self, x: Var<'t, T>) -> std::result::Result<Var<'t, T>, TapeError> {
         let rank = expect_rank("dropout", x, [D + 1, D + 2])?;
-        match fork_or_note(x.tape(), "Dropout", self.p != 0.0) {
+        match fork_generator(x.tape(), "Dropout", self.p != 0.0) {
             Some(mut generator) if self.p != 0.0 => {
                 let channels = mask_shape(&x.shape(), rank - D);
                 x.try_mul(&Tensor::try_full(channels, T::ONE)?.try_dropout(self.p, true, &mut generator)?)
@@ -101,7 +101,7 @@ impl<const D: usize> DropoutChannels<D> {
 impl<T: Float, const D: usize> Layer<T> for DropoutChannels<D> {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, self.drop_channels(x), self.made, || describe(&format!("Dropout{D}d"), self.p, x))
+        output_of(self, self.drop_channels(x), self.created_at, || describe(&format!("Dropout{D}d"), self.p, x))
     }
 }
 
@@ -134,7 +134,7 @@ pub(super) fn mask_shape(shape: &Shape, dims: usize) -> Shape {
 /// Applies dropout with probability `p` on a training tape; returns `x` itself on any other tape, and if `p` is 0.
 #[track_caller]
 pub(crate) fn dropout<'t, T: Float>(x: Var<'t, T>, p: f64) -> std::result::Result<Var<'t, T>, TapeError> {
-    match fork_or_note(x.tape(), "Dropout", p != 0.0) {
+    match fork_generator(x.tape(), "Dropout", p != 0.0) {
         Some(mut generator) if p != 0.0 => x.try_dropout(p, true, &mut generator),
         _ => Ok(x),
     }

@@ -164,8 +164,8 @@ fn errors_name_the_layer_and_the_line_that_made_it() {
     let layer = Dropout2d::new(0.5);
     let text = layer.try_forward(x).unwrap_err().to_string();
     assert!(text.contains("expected 3D or 4D input (got 1D input)"), "{text}");
-    let made = format!("in the layer Dropout2d(p=0.5) on an input of shape [3], made at {}:{line}:", file!());
-    assert!(text.contains(&made), "{text}");
+    let created_at = format!("in the layer Dropout2d(p=0.5) on an input of shape [3], made at {}:{line}:", file!());
+    assert!(text.contains(&created_at), "{text}");
 }
 
 #[test]

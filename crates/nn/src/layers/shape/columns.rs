@@ -18,13 +18,13 @@ struct Windows {
     dilation: Sizes,
     padding: Sizes,
     stride: Sizes,
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
 }
 
 impl Windows {
     #[track_caller]
     fn new(kernel: Sizes) -> Self {
-        Windows { kernel, dilation: 1.into(), padding: 0.into(), stride: 1.into(), made: Location::caller() }
+        Windows { kernel, dilation: 1.into(), padding: 0.into(), stride: 1.into(), created_at: Location::caller() }
     }
 }
 
@@ -85,8 +85,8 @@ impl<T: Float> Module<T> for Unfold {}
 impl<T: Float> Layer<T> for Unfold {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        let Windows { kernel, dilation, padding, stride, made } = self.windows.clone();
-        output_of(self, x.try_im2col(kernel, dilation, padding, stride), made, || {
+        let Windows { kernel, dilation, padding, stride, created_at } = self.windows.clone();
+        output_of(self, x.try_im2col(kernel, dilation, padding, stride), created_at, || {
             format!("Unfold({:?}) on an input of shape {}", self.windows.kernel.as_slice(), x.shape())
         })
     }
@@ -125,8 +125,8 @@ impl<T: Float> Module<T> for Fold {}
 impl<T: Float> Layer<T> for Fold {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        let Windows { kernel, dilation, padding, stride, made } = self.windows.clone();
-        output_of(self, x.try_col2im(self.output_size.clone(), kernel, dilation, padding, stride), made, || {
+        let Windows { kernel, dilation, padding, stride, created_at } = self.windows.clone();
+        output_of(self, x.try_col2im(self.output_size.clone(), kernel, dilation, padding, stride), created_at, || {
             let (size, kernel) = (self.output_size.as_slice(), self.windows.kernel.as_slice());
             format!("Fold({size:?}, {kernel:?}) on an input of shape {}", x.shape())
         })

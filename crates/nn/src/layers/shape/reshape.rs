@@ -58,14 +58,14 @@ functions_with_settings! {
 pub struct Unflatten {
     dim: isize,
     sizes: Sizes,
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
 }
 
 impl Unflatten {
     /// Returns a layer that splits dimension `dim` into `sizes`. One size may be -1; it is computed from the other sizes.
     #[track_caller]
     pub fn new(dim: isize, sizes: impl Into<Sizes>) -> Self {
-        Unflatten { dim, sizes: sizes.into(), made: Location::caller() }
+        Unflatten { dim, sizes: sizes.into(), created_at: Location::caller() }
     }
 }
 
@@ -74,7 +74,7 @@ impl<T: Float> Module<T> for Unflatten {}
 impl<T: Float> Layer<T> for Unflatten {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, x.try_unflatten(self.dim, self.sizes.clone()), self.made, || {
+        output_of(self, x.try_unflatten(self.dim, self.sizes.clone()), self.created_at, || {
             format!("Unflatten({}, {:?}) on an input of shape {}", self.dim, self.sizes.as_slice(), x.shape())
         })
     }

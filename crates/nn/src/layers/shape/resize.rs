@@ -32,7 +32,7 @@ use crate::module::Module;
 pub struct Pad {
     sizes: Vec<isize>,
     mode: PadMode,
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
 }
 
 impl Pad {
@@ -40,7 +40,7 @@ impl Pad {
     /// `[left, right, top, bottom]`. A negative size removes elements.
     #[track_caller]
     pub fn new(sizes: &[isize], mode: PadMode) -> Self {
-        Pad { sizes: sizes.to_vec(), mode, made: Location::caller() }
+        Pad { sizes: sizes.to_vec(), mode, created_at: Location::caller() }
     }
 }
 
@@ -49,7 +49,7 @@ impl<T: Float> Module<T> for Pad {}
 impl<T: Float> Layer<T> for Pad {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        output_of(self, x.try_pad(&self.sizes, self.mode), self.made, || {
+        output_of(self, x.try_pad(&self.sizes, self.mode), self.created_at, || {
             format!("Pad({:?}, {:?}) on an input of shape {}", self.sizes, self.mode, x.shape())
         })
     }
@@ -71,14 +71,14 @@ impl<T: Float> Layer<T> for Pad {
 #[doc(alias("UpsamplingBilinear2d", "UpsamplingNearest2d"))]
 #[derive(Clone, Debug)]
 pub struct Upsample {
-    to: Target,
+    output_size: OutputSize,
     mode: InterpolateMode,
-    made: &'static Location<'static>,
+    created_at: &'static Location<'static>,
 }
 
 /// The output size of an [`Upsample`]: a given size, or a multiple of the input's size.
 #[derive(Clone, Debug)]
-enum Target {
+enum OutputSize {
     Size(Sizes),
     Multiple(usize),
 }
@@ -88,13 +88,13 @@ impl Upsample {
     /// PyTorch: `size`.
     #[track_caller]
     pub fn to_size(size: impl Into<Sizes>, mode: InterpolateMode) -> Self {
-        Upsample { to: Target::Size(size.into()), mode, made: Location::caller() }
+        Upsample { output_size: OutputSize::Size(size.into()), mode, created_at: Location::caller() }
     }
 
     /// Returns a layer that multiplies the size of each dimension after the first two by `factor`. PyTorch: `scale_factor`.
     #[track_caller]
     pub fn by(factor: usize, mode: InterpolateMode) -> Self {
-        Upsample { to: Target::Multiple(factor), mode, made: Location::caller() }
+        Upsample { output_size: OutputSize::Multiple(factor), mode, created_at: Location::caller() }
     }
 }
 
@@ -103,14 +103,14 @@ impl<T: Float> Module<T> for Upsample {}
 impl<T: Float> Layer<T> for Upsample {
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>> {
-        let size = match &self.to {
-            Target::Size(size) => size.clone(),
-            Target::Multiple(factor) => {
+        let size = match &self.output_size {
+            OutputSize::Size(size) => size.clone(),
+            OutputSize::Multiple(factor) => {
                 x.shape().iter().skip(2).map(|size| size.saturating_mul(*factor) as isize).collect::<Vec<_>>().into()
             }
         };
-        output_of(self, x.try_interpolate(size, self.mode), self.made, || {
-            format!("Upsample({:?}, {:?}) on an input of shape {}", self.to, self.mode, x.shape())
+        output_of(self, x.try_interpolate(size, self.mode), self.created_at, || {
+            format!("Upsample({:?}, {:?}) on an input of shape {}", self.output_size, self.mode, x.shape())
         })
     }
 }

@@ -51,7 +51,7 @@ pub struct TransformerDecoderLayer<T: Float = f32> {
 /// A cache for one decoder layer: the keys and values of the decoded steps and of the memory.
 #[derive(Clone, Debug)]
 pub struct DecoderCache<T: Float = f32> {
-    own: AttentionCache<T>,
+    self_attention: AttentionCache<T>,
     memory: AttentionCache<T>,
     memory_padding: Option<Tensor<bool>>,
 }
@@ -59,12 +59,12 @@ pub struct DecoderCache<T: Float = f32> {
 impl<T: Float> DecoderCache<T> {
     /// Returns the number of decoded steps in the cache.
     pub fn len(&self) -> usize {
-        self.own.len()
+        self.self_attention.len()
     }
 
     /// Returns true if no decoded step is in the cache.
     pub fn is_empty(&self) -> bool {
-        self.own.is_empty()
+        self.self_attention.is_empty()
     }
 }
 
@@ -103,11 +103,11 @@ impl<T: Float> TransformerDecoderLayer<T> {
         masks: AttentionMasks<'_, 't, T>,
         memory_masks: AttentionMasks<'_, 't, T>,
     ) -> Result<Var<'t, T>> {
-        let y = self.self_attn.try_self_attend(self.options.before(&self.norm1, x)?, masks)?;
-        let x = self.options.after(&self.norm1, x, y)?;
-        let query = self.options.before(&self.norm2, x)?;
+        let y = self.self_attn.try_self_attend(self.options.normalize_before(&self.norm1, x)?, masks)?;
+        let x = self.options.add_and_normalize(&self.norm1, x, y)?;
+        let query = self.options.normalize_before(&self.norm2, x)?;
         let y = self.multihead_attn.try_attend(query, memory, memory, memory_masks)?;
-        self.finish(x, y)
+        self.finish_layer(x, y)
     }
 
     /// Returns the cache for the first step of decoding, with the keys and values of `memory`. `memory_padding` is true at the positions of
@@ -118,7 +118,7 @@ impl<T: Float> TransformerDecoderLayer<T> {
     /// If shapes do not fit, or there is not enough memory for the cache.
     pub fn try_cache(&self, memory: Var<'_, T>, memory_padding: Option<&Tensor<bool>>) -> Result<DecoderCache<T>> {
         let memory = self.multihead_attn.try_memory(memory)?;
-        Ok(DecoderCache { own: AttentionCache::new(), memory, memory_padding: memory_padding.cloned() })
+        Ok(DecoderCache { self_attention: AttentionCache::new(), memory, memory_padding: memory_padding.cloned() })
     }
 
     /// Returns the output at `x`, the next position or positions of the sequence. Each new position attends to the positions in `cache`, to
@@ -138,17 +138,17 @@ impl<T: Float> TransformerDecoderLayer<T> {
     /// Returns the output at the next positions `x`; see [`try_decode`](Self::try_decode). After an error, the cache may have the new positions.
     #[track_caller]
     fn decode_next<'t>(&self, x: Var<'t, T>, cache: &mut DecoderCache<T>) -> Result<Var<'t, T>> {
-        let y = self.self_attn.try_decode(self.options.before(&self.norm1, x)?, &mut cache.own)?;
-        let x = self.options.after(&self.norm1, x, y)?;
-        let query = self.options.before(&self.norm2, x)?;
+        let y = self.self_attn.try_decode(self.options.normalize_before(&self.norm1, x)?, &mut cache.self_attention)?;
+        let x = self.options.add_and_normalize(&self.norm1, x, y)?;
+        let query = self.options.normalize_before(&self.norm2, x)?;
         let y = self.multihead_attn.try_attend_cached(query, &cache.memory, cache.memory_padding.as_ref())?;
-        self.finish(x, y)
+        self.finish_layer(x, y)
     }
 
     /// Returns the output of the layer from the output `y` of the attention to the memory and the input `x` of this attention.
     #[track_caller]
-    fn finish<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
-        let x = self.options.after(&self.norm2, x, y)?;
+    fn finish_layer<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
+        let x = self.options.add_and_normalize(&self.norm2, x, y)?;
         Ok(pass_output(self, self.options.feed_forward([&self.linear1, &self.linear2], &self.norm3, x)?))
     }
 }

@@ -70,8 +70,8 @@ impl<T: Float> TransformerEncoderLayer<T> {
     ///
     /// If shapes do not fit, or variables belong to different tapes.
     pub fn try_forward_masked<'t>(&self, x: Var<'t, T>, masks: AttentionMasks<'_, 't, T>) -> Result<Var<'t, T>> {
-        let y = self.self_attn.try_self_attend(self.options.before(&self.norm1, x)?, masks)?;
-        self.finish(x, y)
+        let y = self.self_attn.try_self_attend(self.options.normalize_before(&self.norm1, x)?, masks)?;
+        self.finish_layer(x, y)
     }
 
     /// Returns the output at `x`, the next position or positions of the sequence. Each new position attends to the positions in `cache`, to
@@ -91,14 +91,14 @@ impl<T: Float> TransformerEncoderLayer<T> {
     /// Returns the output at the next positions `x`; see [`try_decode`](Self::try_decode). After an error, the cache may have the new positions.
     #[track_caller]
     fn decode_next<'t>(&self, x: Var<'t, T>, cache: &mut AttentionCache<T>) -> Result<Var<'t, T>> {
-        let y = self.self_attn.try_decode(self.options.before(&self.norm1, x)?, cache)?;
-        self.finish(x, y)
+        let y = self.self_attn.try_decode(self.options.normalize_before(&self.norm1, x)?, cache)?;
+        self.finish_layer(x, y)
     }
 
     /// Returns the output of the layer from its input `x` and the output `y` of the attention.
     #[track_caller]
-    fn finish<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
-        let x = self.options.after(&self.norm1, x, y)?;
+    fn finish_layer<'t>(&self, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
+        let x = self.options.add_and_normalize(&self.norm1, x, y)?;
         Ok(pass_output(self, self.options.feed_forward([&self.linear1, &self.linear2], &self.norm2, x)?))
     }
 }

@@ -5,7 +5,7 @@ use wengert_tensor::Float;
 use wengert_tensor::ops::{Activations as _, Arithmetic as _};
 
 use crate::layers::attention::{AttentionBuilder, MultiheadAttention};
-use crate::layers::forward::refused;
+use crate::layers::forward::layer_error;
 use crate::layers::layer::Layer;
 use crate::layers::linear::Linear;
 use crate::layers::normalization::LayerNorm;
@@ -121,14 +121,19 @@ impl TransformerOptions {
 
     /// Returns the input of attention or of the linear layers. It is `x`, normalized by `norm` if [`norm_first`](Self::norm_first) is set.
     #[track_caller]
-    pub(super) fn before<'t, T: Float>(&self, norm: &LayerNorm<T>, x: Var<'t, T>) -> Result<Var<'t, T>> {
+    pub(super) fn normalize_before<'t, T: Float>(&self, norm: &LayerNorm<T>, x: Var<'t, T>) -> Result<Var<'t, T>> {
         if self.norm_first { norm.try_forward(x) } else { Ok(x) }
     }
 
     /// Returns the residual sum of `x` and, after dropout, the output `y` of attention or of the linear layers. The sum is normalized by `norm`
     /// unless [`norm_first`](Self::norm_first) is set.
     #[track_caller]
-    pub(super) fn after<'t, T: Float>(&self, norm: &LayerNorm<T>, x: Var<'t, T>, y: Var<'t, T>) -> Result<Var<'t, T>> {
+    pub(super) fn add_and_normalize<'t, T: Float>(
+        &self,
+        norm: &LayerNorm<T>,
+        x: Var<'t, T>,
+        y: Var<'t, T>,
+    ) -> Result<Var<'t, T>> {
         let sum = x.try_add(dropout(y, self.dropout)?)?;
         if self.norm_first { Ok(sum) } else { norm.try_forward(sum) }
     }
@@ -141,9 +146,9 @@ impl TransformerOptions {
         norm: &LayerNorm<T>,
         x: Var<'t, T>,
     ) -> Result<Var<'t, T>> {
-        let hidden = linear[0].try_forward(self.before(norm, x)?)?;
+        let hidden = linear[0].try_forward(self.normalize_before(norm, x)?)?;
         let hidden = if self.gelu { hidden.try_gelu()? } else { hidden.try_relu()? };
-        self.after(norm, x, linear[1].try_forward(dropout(hidden, self.dropout)?)?)
+        self.add_and_normalize(norm, x, linear[1].try_forward(dropout(hidden, self.dropout)?)?)
     }
 }
 
@@ -153,5 +158,5 @@ pub(super) fn check_caches(layers: usize, caches: usize) -> Result<()> {
     if layers == caches {
         return Ok(());
     }
-    Err(refused("decode", format!("{caches} caches for a stack of {layers} layers: expected one for each")).into())
+    Err(layer_error("decode", format!("{caches} caches for a stack of {layers} layers: expected one for each")).into())
 }

@@ -234,7 +234,7 @@ fn map_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: 
 /// pairs of a base and an exponent that `pow_ordinary` does not support, and for the exponents -1, 2 and 3, calls [`unusual_power`].
 #[inline(always)]
 fn map_ordinary_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
-    let parity = if let Operand::Splat(y) = y { T::parity(y) } else { None };
+    let parity = if let Operand::Splat(y) = y { T::is_odd_integer(y) } else { None };
     // An operand that is one number is copied to an array, so that one loop serves both kinds of operands. The array of a slice first holds
     // ones.
     let splat = |operand| if let Operand::Splat(number) = operand { [number; 64] } else { [T::ONE; 64] };
@@ -261,7 +261,7 @@ fn map_ordinary_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<
             }
             Some(odd) => {
                 for i in 0..width {
-                    ordinary &= T::is_power(x[i].abs(), y[i]);
+                    ordinary &= T::is_ordinary_pow(x[i].abs(), y[i]);
                     let power = T::pow_ordinary::<FMA>(x[i].abs(), y[i]);
                     z[i] = if odd { power.copysign(x[i]) } else { power };
                 }
@@ -281,7 +281,7 @@ fn map_ordinary_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<
 /// Returns true if [`FloatMath::pow_ordinary`] supports `x` and `y`, and `y` is not -1, 2 or 3.
 #[inline(always)]
 fn is_ordinary_power<T: FloatMath>(x: T, y: T) -> bool {
-    T::is_power(x, y) & (y != -T::ONE) & (y != T::from_f64(2.0)) & (y != T::from_f64(3.0))
+    T::is_ordinary_pow(x, y) & (y != -T::ONE) & (y != T::from_f64(2.0)) & (y != T::from_f64(3.0))
 }
 
 /// Computes a power `x` to the `y`: for the exponents -1, 2 and 3 by a quotient or a product, for a negative `x` and a whole `y` by the
@@ -297,8 +297,8 @@ fn unusual_power<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
     if y == T::from_f64(3.0) {
         return T::cube::<FMA>(x);
     }
-    match T::parity(y) {
-        Some(odd) if (FMA || !T::POW_NEEDS_FMA) && x < T::ZERO && T::is_power(-x, y) => {
+    match T::is_odd_integer(y) {
+        Some(odd) if (FMA || !T::POW_NEEDS_FMA) && x < T::ZERO && T::is_ordinary_pow(-x, y) => {
             let power = T::pow_ordinary::<FMA>(-x, y);
             if odd { -power } else { power }
         }
@@ -410,10 +410,10 @@ fn is_narrow<T: FloatMath>() -> bool {
     T::DTYPE == DType::F32 && !instruction_set().is_reproducible()
 }
 
-/// Computes [`wide::short_remainder`] for elements of f32, by conversion to f64 and back.
+/// Computes [`wide::fmod_of_short_quotient`] for elements of f32, by conversion to f64 and back.
 #[inline(always)]
-fn short_remainder<T: FloatMath>(x: T, y: T) -> T {
-    T::from_f64(wide::short_remainder(x.to_f64(), y.to_f64()))
+fn fmod_of_short_quotient<T: FloatMath>(x: T, y: T) -> T {
+    T::from_f64(wide::fmod_of_short_quotient(x.to_f64(), y.to_f64()))
 }
 
 /// Makes a closure that is always inlined: from its arguments and its body, or from a function of one argument. A function passed by name
@@ -449,15 +449,21 @@ fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Ope
         // The standard library's `max` and `min` do not define the sign of the result for two zeros.
         Binary::Fmax => map_binary(x, y, out, |x, y| if y > x || x.is_nan() { y } else { x }),
         Binary::Fmin => map_binary(x, y, out, |x, y| if y < x || x.is_nan() { y } else { x }),
-        Binary::Atan2 if is_narrow::<T>() => map_binary(x, y, out, widened!(x, y => wide::angle::<FMA>(x, y))),
+        Binary::Atan2 if is_narrow::<T>() => map_binary(x, y, out, widened!(x, y => wide::atan2::<FMA>(x, y))),
         Binary::Atan2 => map_binary_library(x, y, out, T::atan2),
-        Binary::Hypot if is_narrow::<T>() => map_binary(x, y, out, widened!(x, y => wide::hypotenuse(x, y))),
+        Binary::Hypot if is_narrow::<T>() => map_binary(x, y, out, widened!(x, y => wide::hypot(x, y))),
         Binary::Hypot => map_binary_library(x, y, out, T::hypot),
         Binary::Copysign => map_binary(x, y, out, |x, y| x.copysign(y)),
-        Binary::Fmod if is_narrow::<T>() => map_binary_corrected(x, y, out, short_remainder, T::rem),
+        Binary::Fmod if is_narrow::<T>() => map_binary_corrected(x, y, out, fmod_of_short_quotient, T::rem),
         Binary::Fmod => map_binary_library(x, y, out, T::rem),
         Binary::Remainder if is_narrow::<T>() => {
-            map_binary_corrected(x, y, out, inlined!(x, y => remainder(y, short_remainder(x, y))), exact_remainder);
+            map_binary_corrected(
+                x,
+                y,
+                out,
+                inlined!(x, y => remainder(y, fmod_of_short_quotient(x, y))),
+                exact_remainder,
+            );
         }
         Binary::Remainder => map_binary_library(x, y, out, exact_remainder),
         Binary::FloorDivide if is_narrow::<T>() => {
@@ -465,7 +471,7 @@ fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Ope
                 x,
                 y,
                 out,
-                inlined!(x, y => floor_divide(x, y, short_remainder(x, y))),
+                inlined!(x, y => floor_divide(x, y, fmod_of_short_quotient(x, y))),
                 exact_floor_divide,
             );
         }
@@ -517,14 +523,14 @@ dispatched! {
             Unary::Log1p => {
                 map_unary_corrected(x, out, inlined!(T::is_above_minus_one), inlined!(T::log1p_ordinary::<FMA>), T::ln_1p)
             }
-            Unary::Sin => map_unary_corrected(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 0), T::sin),
-            Unary::Cos => map_unary_corrected(x, out, inlined!(T::is_moderate), #[inline(always)] |x| T::sine::<FMA>(x, 1), T::cos),
+            Unary::Sin => map_unary_corrected(x, out, inlined!(T::is_moderate_angle), #[inline(always)] |x| T::sine::<FMA>(x, 0), T::sin),
+            Unary::Cos => map_unary_corrected(x, out, inlined!(T::is_moderate_angle), #[inline(always)] |x| T::sine::<FMA>(x, 1), T::cos),
             Unary::Tan if is_narrow::<T>() => {
-                map_unary_corrected(x, out, inlined!(T::is_moderate), widened!(x => wide::tangent::<FMA>(x)), T::tan)
+                map_unary_corrected(x, out, inlined!(T::is_moderate_angle), widened!(x => wide::tan::<FMA>(x)), T::tan)
             }
-            Unary::Asin if is_narrow::<T>() => map_unary_large_fn(x, out, widened!(x => wide::angle::<FMA>(x, wide::leg(x)))),
-            Unary::Acos if is_narrow::<T>() => map_unary_large_fn(x, out, widened!(x => wide::angle::<FMA>(wide::leg(x), x))),
-            Unary::Atan if is_narrow::<T>() => map_unary_large_fn(x, out, widened!(x => wide::angle::<FMA>(x, 1.0))),
+            Unary::Asin if is_narrow::<T>() => map_unary_large_fn(x, out, widened!(x => wide::atan2::<FMA>(x, wide::sqrt_one_minus_square(x)))),
+            Unary::Acos if is_narrow::<T>() => map_unary_large_fn(x, out, widened!(x => wide::atan2::<FMA>(wide::sqrt_one_minus_square(x), x))),
+            Unary::Atan if is_narrow::<T>() => map_unary_large_fn(x, out, widened!(x => wide::atan2::<FMA>(x, 1.0))),
             Unary::Tan => map_library(x, out, T::tan),
             Unary::Asin => map_library(x, out, T::asin),
             Unary::Acos => map_library(x, out, T::acos),
@@ -606,12 +612,12 @@ dispatched! {
                 let value = T::from_f64(value);
                 map_ternary(operand(0), operand(1), operand(2), out, |own, x, y| own + x * value * y);
             }
-            Formula::Blend { weight } => {
+            Formula::Lerp { weight } => {
                 let weight = T::from_f64(weight);
                 map_binary(operand(0), operand(1), out, #[inline(always)] |x, y| lerp(x, y, weight));
             }
-            Formula::Blends => map_ternary(operand(0), operand(1), operand(2), out, #[inline(always)] |x, y, z| lerp(x, y, z)),
-            Formula::Finite { nan, posinf, neginf } => {
+            Formula::LerpTensor => map_ternary(operand(0), operand(1), operand(2), out, #[inline(always)] |x, y, z| lerp(x, y, z)),
+            Formula::NanToNum { nan, posinf, neginf } => {
                 let (nan, posinf, neginf) = (T::from_f64(nan), number(posinf, T::MAX), number(neginf, -T::MAX));
                 map_unary(operand(0), out, #[inline(always)] |x| {
                     let finite = if x > T::MAX { posinf } else { x };

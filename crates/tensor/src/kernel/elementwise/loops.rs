@@ -483,7 +483,7 @@ mod tests {
                     let (mut expected, mut got) = (vec![-7.0f32; 600], vec![-7.0f32; 600]);
                     map_binary(x, y, &mut expected[offset..offset + len], |x, y| x / y);
                     map_binary_streamed(x, y, &mut got[offset..offset + len], |x, y| x / y);
-                    cpu::streamed();
+                    cpu::fence_streams();
                     assert!(got.iter().zip(&expected).all(|(x, y)| x.to_bits() == y.to_bits()), "{len} from {offset}");
                 }
             }

@@ -137,7 +137,7 @@ impl Composite for NanToNum {
     }
 
     fn formula(&self) -> Option<Formula> {
-        Some(Formula::Finite { nan: self.nan, posinf: self.posinf, neginf: self.neginf })
+        Some(Formula::NanToNum { nan: self.nan, posinf: self.posinf, neginf: self.neginf })
     }
 }
 

@@ -189,7 +189,7 @@ impl Composite<2> for Lerp {
     }
 
     fn formula(&self) -> Option<Formula> {
-        Some(Formula::Blend { weight: self.weight })
+        Some(Formula::Lerp { weight: self.weight })
     }
 }
 
@@ -203,7 +203,7 @@ impl Composite<3> for LerpTensor {
     }
 
     fn formula(&self) -> Option<Formula> {
-        Some(Formula::Blends)
+        Some(Formula::LerpTensor)
     }
 }
 

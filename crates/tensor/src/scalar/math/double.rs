@@ -233,7 +233,7 @@ impl FloatMath for f64 {
     }
 
     #[inline(always)]
-    fn is_moderate(x: f64) -> bool {
+    fn is_moderate_angle(x: f64) -> bool {
         x.abs() < 1e6
     }
 
@@ -277,11 +277,11 @@ impl FloatMath for f64 {
     }
 
     #[inline(always)]
-    fn is_power(x: f64, y: f64) -> bool {
+    fn is_ordinary_pow(x: f64, y: f64) -> bool {
         Self::is_ordinary(x) & (y.abs() < 1e20)
     }
 
-    /// Computes xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`](Self::is_power), if the processor has FMA instructions; error at
+    /// Computes xʸ = 2^(y log₂ x) for arguments that satisfy [`is_ordinary_pow`](Self::is_ordinary_pow), if the processor has FMA instructions; error at
     /// most 1 unit in the last place. The logarithm and its product with y are sums of two numbers. For x = m 2ⁿ, it computes
     /// log₂ m = s (A + s² (B + s² Q(s²))) with s = (m - 1)/(m + 1). Here A and B are constants, and Q is a polynomial.
     #[inline(always)]

@@ -164,13 +164,13 @@ pub(crate) trait FloatMath:
     /// f64.
     fn ndtr<const FMA: bool>(x: Self) -> Self;
     /// Returns true if the argument of a sine is small enough that multiples of π/2 can be subtracted with the constants of this module.
-    fn is_moderate(x: Self) -> bool;
-    /// Computes sin(x + `quarters` π/2) for arguments that satisfy [`is_moderate`](Self::is_moderate); error at most 1 unit in the last
+    fn is_moderate_angle(x: Self) -> bool;
+    /// Computes sin(x + `quarters` π/2) for arguments that satisfy [`is_moderate_angle`](Self::is_moderate_angle); error at most 1 unit in the last
     /// place.
     fn sine<const FMA: bool>(x: Self, quarters: u64) -> Self;
     /// Returns true if [`pow_ordinary`](Self::pow_ordinary) supports this base and exponent.
-    fn is_power(x: Self, y: Self) -> bool;
-    /// Computes xʸ for arguments that satisfy [`is_power`](Self::is_power); error at most 1 unit in the last place.
+    fn is_ordinary_pow(x: Self, y: Self) -> bool;
+    /// Computes xʸ for arguments that satisfy [`is_ordinary_pow`](Self::is_ordinary_pow); error at most 1 unit in the last place.
     fn pow_ordinary<const FMA: bool>(x: Self, y: Self) -> Self;
 
     /// Computes a function over a block by table lookups in registers. Returns `false` and writes nothing if the function has no table, or
@@ -233,7 +233,7 @@ pub(crate) trait FloatMath:
 
     /// Returns whether the whole number y is odd, or `None` if y is not a whole number.
     #[inline(always)]
-    fn parity(y: Self) -> Option<bool> {
+    fn is_odd_integer(y: Self) -> Option<bool> {
         let half = y * Self::from_f64(0.5);
         (y == y.trunc()).then(|| half != half.trunc())
     }
@@ -527,8 +527,8 @@ mod tests {
             ("log2", |x| mended(x, T::is_ordinary, T::log2_ordinary::<FMA>, T::log2), f64::log2, [2.0, 3.0]),
             ("log10", |x| mended(x, T::is_ordinary, T::log10_ordinary::<FMA>, T::log10), f64::log10, [2.0, 3.0]),
             ("log1p", |x| mended(x, T::is_above_minus_one, T::log1p_ordinary::<FMA>, T::ln_1p), f64::ln_1p, [2.0, 3.0]),
-            ("sin", |x| mended(x, T::is_moderate, |x| T::sine::<FMA>(x, 0), T::sin), f64::sin, [1.0, 2.0]),
-            ("cos", |x| mended(x, T::is_moderate, |x| T::sine::<FMA>(x, 1), T::cos), f64::cos, [1.0, 2.0]),
+            ("sin", |x| mended(x, T::is_moderate_angle, |x| T::sine::<FMA>(x, 0), T::sin), f64::sin, [1.0, 2.0]),
+            ("cos", |x| mended(x, T::is_moderate_angle, |x| T::sine::<FMA>(x, 1), T::cos), f64::cos, [1.0, 2.0]),
             ("ndtr", T::ndtr::<FMA>, ndtr, [5.0, f64::INFINITY]),
         ]
     }

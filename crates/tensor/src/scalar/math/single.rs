@@ -161,8 +161,8 @@ impl FloatMath for f32 {
     }
 
     #[inline(always)]
-    fn is_moderate(x: f32) -> bool {
-        wide::is_moderate(x)
+    fn is_moderate_angle(x: f32) -> bool {
+        wide::is_moderate_angle(x)
     }
 
     #[inline(always)]
@@ -171,8 +171,8 @@ impl FloatMath for f32 {
     }
 
     #[inline(always)]
-    fn is_power(x: f32, y: f32) -> bool {
-        wide::is_power(x, y)
+    fn is_ordinary_pow(x: f32, y: f32) -> bool {
+        wide::is_ordinary_pow(x, y)
     }
 
     #[inline(always)]

@@ -14,11 +14,11 @@ const HALF_PI_LOW: f64 = 6.077_100_506_506_192e-11;
 
 /// Returns true if `x` is small enough for [`sine`], which subtracts a multiple of π/2 from its argument.
 #[inline(always)]
-pub(crate) fn is_moderate(x: f32) -> bool {
+pub(crate) fn is_moderate_angle(x: f32) -> bool {
     x.abs() < 1e5
 }
 
-/// Computes sin(x + `quarters` π/2) for arguments that satisfy [`is_moderate`].
+/// Computes sin(x + `quarters` π/2) for arguments that satisfy [`is_moderate_angle`].
 #[inline(always)]
 pub(crate) fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
     let (sine, cosine, quadrant) = sine_and_cosine::<FMA>(f64::from(x));
@@ -27,16 +27,16 @@ pub(crate) fn sine<const FMA: bool>(x: f32, quarters: u64) -> f32 {
     f64::from_bits(y.to_bits() ^ ((quadrant & 2) << 62)) as f32
 }
 
-/// Computes tan x for arguments that satisfy [`is_moderate`].
+/// Computes tan x for arguments that satisfy [`is_moderate_angle`].
 #[inline(always)]
-pub(crate) fn tangent<const FMA: bool>(x: f64) -> f64 {
+pub(crate) fn tan<const FMA: bool>(x: f64) -> f64 {
     let (sine, cosine, quadrant) = sine_and_cosine::<FMA>(x);
     let odd = quadrant & 1 == 1;
     (if odd { -cosine } else { sine }) / (if odd { sine } else { cosine })
 }
 
 /// Returns the sine and the cosine of x - n π/2 for the nearest integer n, and a number that has the last two bits of n. The argument must
-/// satisfy [`is_moderate`].
+/// satisfy [`is_moderate_angle`].
 #[inline(always)]
 fn sine_and_cosine<const FMA: bool>(x: f64) -> (f64, f64, u64) {
     let shifted = fma::<FMA, _>(x, FRAC_2_PI, ROUND);
@@ -74,7 +74,7 @@ const ARCTANGENT: [f64; 11] = [
 
 /// Computes the angle of the point (x, y): the arctangent of y/x, in the quadrant of the point.
 #[inline(always)]
-pub(crate) fn angle<const FMA: bool>(y: f64, x: f64) -> f64 {
+pub(crate) fn atan2<const FMA: bool>(y: f64, x: f64) -> f64 {
     let (height, width) = (y.abs(), x.abs());
     // The quotients of two zeros and of two infinities would be NaN.
     let equal = (height == width) & ((height == 0.0) | (height == f64::INFINITY));
@@ -101,13 +101,13 @@ pub(crate) fn angle<const FMA: bool>(y: f64, x: f64) -> f64 {
 
 /// Returns the other leg of a right triangle with the hypotenuse 1 and the leg `x`. The result is NaN for |x| above 1.
 #[inline(always)]
-pub(crate) fn leg(x: f64) -> f64 {
+pub(crate) fn sqrt_one_minus_square(x: f64) -> f64 {
     ((1.0 - x) * (1.0 + x)).sqrt()
 }
 
 /// Computes √(x² + y²). The result is ∞ if one number is infinite, even if the other one is NaN.
 #[inline(always)]
-pub(crate) fn hypotenuse(x: f64, y: f64) -> f64 {
+pub(crate) fn hypot(x: f64, y: f64) -> f64 {
     let infinite = (x.abs() == f64::INFINITY) | (y.abs() == f64::INFINITY);
     if infinite { f64::INFINITY } else { (x * x + y * y).sqrt() }
 }
@@ -115,7 +115,7 @@ pub(crate) fn hypotenuse(x: f64, y: f64) -> f64 {
 /// Returns the exact remainder of the division of `x` by `y`, with the sign of `x`. Returns NaN if the quotient has 30 bits or more, or
 /// if `y` is 0, infinite or NaN. All operations are exact, except for the rounding of the quotient.
 #[inline(always)]
-pub(crate) fn short_remainder(x: f64, y: f64) -> f64 {
+pub(crate) fn fmod_of_short_quotient(x: f64, y: f64) -> f64 {
     const LIMIT: f64 = (1u64 << 29) as f64;
     let quotient = x / y;
     let rest = x - quotient.trunc() * y;
@@ -157,11 +157,11 @@ pub(crate) fn log_gamma<const FMA: bool>(x: f64) -> f64 {
 
 /// Returns true if [`pow_ordinary`] computes the power of this base and exponent.
 #[inline(always)]
-pub(crate) fn is_power(x: f32, y: f32) -> bool {
+pub(crate) fn is_ordinary_pow(x: f32, y: f32) -> bool {
     f32::is_ordinary(x) & (y.abs() < f32::INFINITY)
 }
 
-/// Computes xʸ = 2^(y log₂ x) for arguments that satisfy [`is_power`].
+/// Computes xʸ = 2^(y log₂ x) for arguments that satisfy [`is_ordinary_pow`].
 #[inline(always)]
 pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
     // x = m 2ⁿ with m in √½ .. √2. log₂ m comes from the series of 2 artanh s, where s = (m - 1)/(m + 1).
@@ -207,7 +207,7 @@ mod tests {
             for factor in [0.0f32, 0.7, 1.0, 2.0, 3.0, 1e3, 8_388_609.0, 5e8, 1e12, f32::INFINITY, f32::NAN] {
                 let x = divisor * factor;
                 for x in [x, -x, x.next_up(), x.next_down(), -x.next_up()] {
-                    let got = short_remainder(x.into(), divisor.into()) as f32;
+                    let got = fmod_of_short_quotient(x.into(), divisor.into()) as f32;
                     if got.is_nan() {
                         assert!(!(x / divisor).is_finite() || (x / divisor).abs() > 5e8, "{x} by {divisor}");
                     } else {
@@ -216,7 +216,7 @@ mod tests {
                 }
             }
         }
-        assert!(short_remainder(1.0, f64::INFINITY).is_nan() && short_remainder(1.0, 0.0).is_nan());
+        assert!(fmod_of_short_quotient(1.0, f64::INFINITY).is_nan() && fmod_of_short_quotient(1.0, 0.0).is_nan());
     }
 
     #[test]
@@ -235,11 +235,11 @@ mod tests {
         let inf = f64::INFINITY;
         for (y, x) in [(0.0, 0.0), (-0.0, 0.0), (0.0, -0.0), (-0.0, -1.0), (2.0, 0.0), (-2.0, -0.0), (inf, inf)] {
             for (y, x) in [(y, x), (-y, -x), (y, -x)] {
-                assert!((angle::<false>(y, x) - y.atan2(x)).abs() < 1e-10, "{y} {x}");
-                assert_eq!(angle::<false>(y, x).is_sign_negative(), y.atan2(x).is_sign_negative(), "{y} {x}");
+                assert!((atan2::<false>(y, x) - y.atan2(x)).abs() < 1e-10, "{y} {x}");
+                assert_eq!(atan2::<false>(y, x).is_sign_negative(), y.atan2(x).is_sign_negative(), "{y} {x}");
             }
         }
-        assert!(angle::<false>(f64::NAN, 1.0).is_nan() && angle::<false>(1.0, f64::NAN).is_nan());
-        assert!(hypotenuse(-inf, f64::NAN) == inf && hypotenuse(1.0, f64::NAN).is_nan());
+        assert!(atan2::<false>(f64::NAN, 1.0).is_nan() && atan2::<false>(1.0, f64::NAN).is_nan());
+        assert!(hypot(-inf, f64::NAN) == inf && hypot(1.0, f64::NAN).is_nan());
     }
 }

@@ -6,19 +6,19 @@ use wengert_tensor::Float;
 use crate::Result;
 
 /// The gradients of a step that takes several batches: the mean over the samples of all its batches.
-pub(super) struct Accumulated<T: Float> {
+pub(super) struct GradientAccumulator<T: Float> {
     /// The number of batches in a step.
-    batches: usize,
+    batches_per_step: usize,
     /// The sum of the gradients of the batches so far. The gradients of each batch are multiplied by its number of samples.
     sum: Option<Gradients<T>>,
-    samples: usize,
-    added: usize,
+    n_samples: usize,
+    n_batches: usize,
 }
 
-impl<T: Float> Accumulated<T> {
+impl<T: Float> GradientAccumulator<T> {
     /// Returns an empty sum for steps of `batches` batches.
     pub(super) fn new(batches: usize) -> Self {
-        Accumulated { batches, sum: None, samples: 0, added: 0 }
+        GradientAccumulator { batches_per_step: batches, sum: None, n_samples: 0, n_batches: 0 }
     }
 
     /// Adds the gradients of a batch of `samples` samples. They are gradients of the mean loss over the samples of the batch. Returns the gradients
@@ -30,7 +30,7 @@ impl<T: Float> Accumulated<T> {
         is_last: bool,
     ) -> Result<Option<Gradients<T>>> {
         // If a step has one batch, its gradients are returned unchanged: a multiplication and a division would change their bits.
-        if self.batches == 1 {
+        if self.batches_per_step == 1 {
             return Ok(Some(gradients));
         }
         gradients.try_scale(samples as f64)?;
@@ -38,15 +38,15 @@ impl<T: Float> Accumulated<T> {
             Some(sum) => *sum += gradients,
             None => self.sum = Some(gradients),
         }
-        (self.samples, self.added) = (self.samples + samples, self.added + 1);
-        if self.added < self.batches && !is_last {
+        (self.n_samples, self.n_batches) = (self.n_samples + samples, self.n_batches + 1);
+        if self.n_batches < self.batches_per_step && !is_last {
             return Ok(None);
         }
         let mut step = self.sum.take();
         if let Some(step) = &mut step {
-            step.try_scale(1.0 / self.samples as f64)?;
+            step.try_scale(1.0 / self.n_samples as f64)?;
         }
-        (self.samples, self.added) = (0, 0);
+        (self.n_samples, self.n_batches) = (0, 0);
         Ok(step)
     }
 }
