@@ -50,7 +50,7 @@ fn slope<'t, T: Float>(function: Function, inputs: &[Var<'t, T>], z: Var<'t, T>,
             // The derivative is φ(x) / Φ(x), with the density φ and the distribution function Φ of the normal distribution. Below 0, where
             // both underflow, Φ(x) is computed as exp(-x²/2) erfcx(-x / √2) / 2.
             let above = (x.square() * -0.5 - z).exp() * (0.5 * FRAC_2_PI.sqrt());
-            let below = (x.clamp_max(0.0) * -FRAC_1_SQRT_2).erfcx().reciprocal() * FRAC_2_PI.sqrt();
+            let below = (filled(x, &x.gt(0.0), 0.0) * -FRAC_1_SQRT_2).erfcx().reciprocal() * FRAC_2_PI.sqrt();
             where_(x.gt(0.0), above, below)
         }
         Function::Ndtri => (z.square() * 0.5).exp() * (2.0 * PI).sqrt(),

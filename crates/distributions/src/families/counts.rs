@@ -99,7 +99,8 @@ pub(crate) fn counts_to<A: Array>(most: usize, x: &A, rank: usize) -> Result<A> 
 
 /// Returns count · logarithm, and 0 where the count is 0.
 pub(crate) fn times<A: Array>(count: &A, logarithm: &A) -> Result<Expr<A>, A::Error> {
-    let none = count.try_eq(0.0)?;
-    // For a count of 0, replaces the logarithm by 0, because the logarithm may be -∞, and 0 · ∞ is NaN.
+    let none = count.try_eq(0.0)?.try_logical_and(&logarithm.try_eq(f64::NEG_INFINITY)?)?;
+    // For a count of 0, replaces a logarithm of -∞ by 0, because 0 · ∞ is NaN. Other logarithms remain: they are the derivative with respect
+    // to the count.
     Ok(Expr::from(filled((of(count) * 0.0 + logarithm).get()?, &[none], 0.0)) * count)
 }

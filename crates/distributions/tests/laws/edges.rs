@@ -79,6 +79,17 @@ fn densities_at_infinity_are_zero() {
     assert!(logarithms.iter().all(|x| x.item() == f64::NEG_INFINITY), "{logarithms:?}");
 }
 
+/// The density of trials is continued to real numbers of successes. Its derivative is ln p - ln (1 - p), also at the ends of the support.
+#[test]
+fn discrete_densities_have_derivatives_at_counts_of_zero() {
+    for p in [0.3, 0.5, 0.9f64] {
+        for k in [0.0, 1.0] {
+            let got = slope(k, |x| Bernoulli::new(x.tape().constant(p)).log_prob(x));
+            assert!((got - (p.ln() - (-p).ln_1p())).abs() < 1e-14, "p = {p}, k = {k}: {got}");
+        }
+    }
+}
+
 #[test]
 fn densities_at_the_ends_of_their_support_have_derivatives() {
     assert_eq!(slope(0.0, |x| Gamma::new(x.tape().constant(1.0), 3.0).log_prob(x)), -3.0);

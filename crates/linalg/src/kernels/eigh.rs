@@ -44,12 +44,16 @@ impl Kernel for Eigh {
             .compute([inputs[0]], &shapes, |[a], [values, vectors]| symmetric(a, self.upper, values, Some(vectors)))
     }
 
-    /// The gradient is V (diag g_λ + (Vᵀ g_V) / E) Vᵀ with Eᵢⱼ = λⱼ - λᵢ. Here λ are the eigenvalues, the columns of V are the
-    /// eigenvectors, and g_λ and g_V are their gradients. The source is Giles, "An extended collection of matrix derivative results", 2008,
-    /// section 3.1. Quotients with λⱼ = λᵢ are set to 0.
+    /// The gradient is V (diag g_λ + skew(Vᵀ g_V) / E) Vᵀ with skew(X) = (X - Xᵀ) / 2 and Eᵢⱼ = λⱼ - λᵢ. Here λ are the eigenvalues, the
+    /// columns of V are the eigenvectors, and g_λ and g_V are their gradients. The source is Giles, "An extended collection of matrix
+    /// derivative results", 2008, section 3.1. Quotients with λⱼ = λᵢ are set to 0.
+    ///
+    /// Giles divides Vᵀ g_V itself. That gradient has the same symmetric part, but its other part grows without bound as two eigenvalues
+    /// approach each other.
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
         let (values, vectors) = (call.outputs[0], call.outputs[1]);
-        let quotients = transposed(vectors).matmul(gradients[1]) * inverse_or_zero(differences(values));
+        let inner = transposed(vectors).matmul(gradients[1]);
+        let quotients = (inner - transposed(inner)) * 0.5 * inverse_or_zero(differences(values));
         let inner = gradients[0].try_diag_embed(0, -2, -1)? + quotients;
         Ok(vec![Some(vectors.matmul(inner).matmul(transposed(vectors)))])
     }

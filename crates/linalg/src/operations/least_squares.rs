@@ -79,10 +79,12 @@ pub trait LeastSquaresProblems: Array {
     /// Returns the X that minimizes |A X - B|. If several X minimize it, returns the one with the smallest norm. The matrices A are
     /// `[…, m, n]`, and the right sides B are `[…, m, k]` or `[…, m]`. The batch dimensions broadcast.
     ///
-    /// If A has one dimension more than B, the right sides are vectors. Singular values up to `rcond` times the largest one count as zeros.
-    /// The default of `rcond` is max(m, n) ε, where ε is the distance from 1 to the next number. A matrix with m ≥ n, whose rank is full by
-    /// a safe margin, is solved by QR with column pivoting. Other matrices are solved by singular values. The derivative assumes that the
-    /// rank does not change. PyTorch: `torch.linalg.lstsq`.
+    /// The right sides are vectors if B is `[m]`, or if B is `[…, m]` and has exactly the batch dimensions of A. A B of any other shape
+    /// consists of matrices `[…, m, k]`.
+    ///
+    /// Singular values up to `rcond` times the largest one count as zeros. The default of `rcond` is max(m, n) ε, where ε is the distance
+    /// from 1 to the next number. A matrix with m ≥ n, whose rank is full by a safe margin, is solved by QR with column pivoting. Other
+    /// matrices are solved by singular values. The derivative assumes that the rank does not change. PyTorch: `torch.linalg.lstsq`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }
@@ -217,7 +219,7 @@ fn check_sizes(left: &Shape, right: &Shape) -> std::result::Result<bool, String>
             "{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
         ));
     }
-    let is_vector = left.rank() - right.rank() == 1;
+    let is_vector = right.rank() == 1 || right[..] == left[..left.rank() - 1];
     let dim = if is_vector { 1 } else { 2 };
     if left[left.rank() - 2] != right[right.rank() - dim] {
         return Err(format!("{name}: input.size(-2) should match other.size(-{dim})"));

@@ -287,6 +287,12 @@ fn least_squares_with_residuals_and_batches() {
     assert_eq!(solved.solution, Tensor::from([[[1.0], [2.0]], [[4.0], [5.0]]]));
     assert_eq!(solved.residuals, Tensor::from([[9.0], [0.0]]));
     assert_eq!(solved.rank.to_vec(), [2.0, 2.0]);
+    // B is one matrix of right sides for each of two batches: it would be vectors only if its shape were [2, 1, 2].
+    let scaled = stack(&[Tensor::<f64>::eye(2), Tensor::eye(2) * 2.0], 0).unsqueeze(1);
+    let b = Tensor::from([[[2.0, 4.0], [6.0, 8.0]], [[0.0, 2.0], [4.0, 6.0]]]);
+    let solution = scaled.lstsq(&b, None).solution;
+    assert_eq!(solution, scaled.solve(&b));
+    assert_eq!(solution.shape(), &[2, 2, 2, 2]);
     assert_eq!(a.t().lstsq(Tensor::from([1.0, 2.0]), None).residuals.shape(), &[0]);
     assert_eq!(Tensor::<f64>::ones([3, 2]).lstsq(Tensor::ones([3]), None).rank.item(), 1.0);
 }

@@ -208,6 +208,22 @@ fn gradients_do_not_depend_on_the_scale() {
     }
 }
 
+/// The loss is a smooth function of the matrix, so its gradient stays small although two eigenvalues differ by only 1e-12.
+#[test]
+fn the_gradient_of_near_eigenvalues_is_symmetric_and_bounded() {
+    let (reflected, _) = random(&[3, 3], 21).qr(QrMode::Complete);
+    let spectrum = Tensor::from([[1.0], [1.0 + 1e-12], [2.0]]);
+    let a = reflected.matmul(spectrum * reflected.t());
+    let weights = random(&[3, 3], 22);
+    let tape = wengert_autograd::Tape::new();
+    let x = tape.var(&((&a + a.t()) * 0.5));
+    let (values, vectors) = x.eigh(Triangle::Lower);
+    let sine = (vectors * values.sin()).matmul(vectors.transpose(-2, -1));
+    let slope = (sine * &weights).sum(..).grad([x])[0].value();
+    assert!((&slope - slope.t()).abs().amax(..).item() < 1e-12, "{slope}");
+    assert!(slope.abs().amax(..).item() <= weights.norm(2).item(), "{slope}");
+}
+
 #[test]
 fn determinants_whose_partial_products_overflow() {
     let large = Tensor::from([1e30f32, 1e30, 1e-30, 2e-30]).diag_embed(0, -2, -1);

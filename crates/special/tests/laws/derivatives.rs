@@ -10,6 +10,7 @@ fn functions_of_one_operand() {
     let x = Tensor::from([-3.5, -0.75, 0.25, 1.5, 4.0]);
     assert_gradcheck!(|x| x.ndtr(), &x);
     assert_gradcheck!(|x| x.log_ndtr(), &x);
+    assert_gradcheck!(|x| x.log_ndtr(), &Tensor::from([0.0, -0.0]));
     assert_gradcheck!(|x| x.erfcx(), &Tensor::from([-1.5, -0.25, 0.5, 3.0]));
     assert_gradcheck!(|x| x.i0(), &x);
     assert_gradcheck!(|x| x.i0e(), &x);
