@@ -163,7 +163,7 @@ pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
     let is_streamed = driver::is_streamed(size_of_val(out), size_of_val(x.data));
     let space = match access {
         Access::Strided(space) => space,
-        Access::Transposed(space, tiles) if !is_streamed && transpose::copy(x.data, &space, tiles, out) => return,
+        Access::Transposed(space, tiles) if !is_streamed => return transpose::copy(x.data, &space, tiles, out),
         // The rows of a tile are short. For them, an inlined loop is faster than a call of `memcpy`.
         Access::Transposed(..) => return map(x, out, |x| x),
         _ => return run_unary(x, out, true, 1, &loops::copy),

@@ -4,6 +4,7 @@
 //! If rows are short, most of the time goes into starting each row. The loops in this file start rows quickly.
 #![allow(clippy::needless_range_loop)]
 
+use crate::Scalar;
 use crate::scalar::cpu;
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::rows::{MAX_LOOP_COPY, MAX_SHORT_ROW};
@@ -243,6 +244,24 @@ crate::scalar::cpu::dispatched! {
     }
 }
 
+crate::scalar::cpu::dispatched! {
+    /// Fills `out` with the integers `start`, `start + step`, `start + 2 step` and so on. Sums wrap around.
+    pub(crate) fn integers<T: Scalar>(start: i64, step: i64, out: &mut [T]) {
+        let mut number = start;
+        for i in 0..out.len() {
+            out[i] = T::from_i64(number);
+            number = number.wrapping_add(step);
+        }
+    }
+
+    /// Fills `out` with the numbers `start + k step` for k = 0, 1, 2 and so on, computed in f64.
+    pub(crate) fn numbers<T: Scalar>(start: f64, step: f64, out: &mut [T]) {
+        for i in 0..out.len() {
+            out[i] = T::from_f64(start + i as f64 * step);
+        }
+    }
+}
+
 /// Copies every element of `from` whose index is a multiple of `N` to `out`.
 #[inline(always)]
 fn copy_every<T: Copy, const N: usize>(from: &[T], out: &mut [T]) {
@@ -258,6 +277,20 @@ fn copy_every<T: Copy, const N: usize>(from: &[T], out: &mut [T]) {
 mod tests {
     use super::*;
     use crate::{Layout, Shape};
+
+    #[test]
+    fn progressions_are_sums_and_products() {
+        for len in [0, 1, 7, 50] {
+            let (mut bytes, mut floats) = (vec![0u8; len], vec![0f32; len]);
+            integers(250, 3, &mut bytes);
+            assert!(bytes.iter().enumerate().all(|(k, &x)| x == (250 + 3 * k) as u8));
+            integers(i64::MAX - 40, 2, &mut floats);
+            let sum = |k: usize| (i64::MAX - 40).wrapping_add(2 * k as i64);
+            assert!(floats.iter().enumerate().all(|(k, &x)| x == sum(k) as f32));
+            numbers(0.1, -0.3, &mut floats);
+            assert!(floats.iter().enumerate().all(|(k, &x)| x == (0.1 + k as f64 * -0.3) as f32));
+        }
+    }
 
     #[test]
     fn a_row_is_repeated() {

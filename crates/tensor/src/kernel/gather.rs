@@ -169,6 +169,16 @@ crate::scalar::cpu::dispatched! {
             out[i] = first + i as i64 * step + index[i] * stride;
         }
     }
+
+    /// Returns true if all indices are in `0 .. size`.
+    pub(crate) fn all_within(index: &[i64], size: usize) -> bool {
+        // A negative index becomes a large unsigned number. The loop has no early exit, so that the compiler vectorizes it.
+        let mut within = true;
+        for i in 0..index.len() {
+            within &= (index[i] as u64) < size as u64;
+        }
+        within
+    }
 }
 
 /// Writes each element of `x` to its position in `window`, a layout over `out` with the shape of `x`. Callers pass zeros in `out`. If
@@ -219,5 +229,23 @@ pub(crate) fn embed_windows<T: Element>(x: Source<T>, window: &Layout, axis: usi
         embed(x.with_layout(&own), &turned, true, out);
     } else {
         embed(x, window, true, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_are_checked_against_a_size() {
+        for len in [0, 1, 7, 8, 40] {
+            let index: Vec<i64> = (0..len).collect();
+            assert!(all_within(&index, len as usize) && all_within(&index, usize::MAX));
+            for (place, wrong) in (0..len as usize).flat_map(|place| [(place, -1), (place, len), (place, i64::MAX)]) {
+                let mut index = index.clone();
+                index[place] = wrong;
+                assert!(!all_within(&index, len as usize), "{wrong} at {place} of {len}");
+            }
+        }
     }
 }

@@ -90,11 +90,6 @@ impl<'a, T: Scalar> TransposedTile<'a, T> {
         Some(TransposedTile { data, space, tiles, rows: 0..0, columns: 0..0, elements: Scratch::new(TILE).ok()? })
     }
 
-    /// Returns true if the elements of a column are in descending order in memory. The rows of the buffer are then in descending order too.
-    fn descends(&self) -> bool {
-        self.space.loop_of(self.space.depth() - 2).1 == [-1]
-    }
-
     /// Returns the `len` elements of the operand that begin with the row-major index `start`. They must be the first elements of a row of a
     /// tile. First reads this tile into the buffer, unless it is there already.
     pub(crate) fn row(&mut self, start: usize, len: usize) -> &[T] {
@@ -104,25 +99,34 @@ impl<'a, T: Scalar> TransposedTile<'a, T> {
             let (matrix, own) = (row / height * height, part(height, TALL, row % height / TALL));
             self.rows = matrix + own.start..matrix + own.end;
             self.columns = part(width, WIDE, column / WIDE);
-            let (_, [step]) = self.space.loop_of(self.space.depth() - 1);
-            let row = if self.descends() { self.rows.end - 1 } else { self.rows.start };
-            let column = if step < 0 { self.columns.end - 1 } else { self.columns.start };
-            let first = self.space.position(0, row * width + column);
-            transposed(&self.data[first..], step, self.columns.len(), self.rows.len(), PITCH, &mut self.elements);
+            let (rows, columns) = (self.rows.clone(), self.columns.clone());
+            read_tile(self.data, self.space, (rows, columns, width), PITCH, &mut self.elements);
         }
-        let number = if self.descends() { self.rows.end - 1 - row } else { row - self.rows.start };
-        &self.elements[number * PITCH..][..len]
+        &self.elements[(row - self.rows.start) * PITCH..][..len]
     }
 }
 
-/// Copies a transposed operand to `out`, in row-major order. Transposes each tile directly into `out`, without a buffer. Copies nothing and
-/// returns false if the elements of a column are in descending order in memory.
-pub(crate) fn copy<T: Scalar>(data: &[T], space: &IterationSpace<1>, tiles: Tiles, out: &mut [T]) -> bool {
+/// Reads a tile of the transposed operand `data` to `to`. The tile is the given rows and columns of a matrix of `width` columns. Rows of
+/// `to` are `pitch` apart.
+fn read_tile<T: Scalar>(
+    data: &[T],
+    space: &IterationSpace<1>,
+    (rows, columns, width): (Range<usize>, Range<usize>, usize),
+    pitch: usize,
+    to: &mut [T],
+) {
     let (_, [down]) = space.loop_of(space.depth() - 2);
     let (_, [step]) = space.loop_of(space.depth() - 1);
-    if down < 0 {
-        return false;
-    }
+    let row = if down < 0 { rows.end - 1 } else { rows.start };
+    let column = if step < 0 { columns.end - 1 } else { columns.start };
+    let first = space.position(0, row * width + column);
+    // If the elements of a column are in descending order in memory, the rows of the tile are written in descending order.
+    let pitch = pitch as isize * down.signum();
+    transposed(&data[first..], step, columns.len(), rows.len(), pitch, to);
+}
+
+/// Copies a transposed operand to `out`, in row-major order. Transposes each tile directly into `out`, without a buffer.
+pub(crate) fn copy<T: Scalar>(data: &[T], space: &IterationSpace<1>, tiles: Tiles, out: &mut [T]) {
     let ((bands, each), width) = (tiles.bands(out.len()), tiles.width());
     let first_row = |band: usize| if band < bands { tiles.rows(band).start } else { out.len() / width };
     let tasks = bands.div_ceil(each);
@@ -132,14 +136,11 @@ pub(crate) fn copy<T: Scalar>(data: &[T], space: &IterationSpace<1>, tiles: Tile
         let start = tiles.rows(task * each).start;
         for rows in (task * each..bands.min((task + 1) * each)).map(|band| tiles.rows(band)) {
             for columns in tiles.columns() {
-                let lowest = if step < 0 { columns.end - 1 } else { columns.start };
-                let first = space.position(0, rows.start * width + lowest);
                 let to = &mut out[(rows.start - start) * width + columns.start..];
-                transposed(&data[first..], step, columns.len(), rows.len(), width, to);
+                read_tile(data, space, (rows.clone(), columns, width), width, to);
             }
         }
     });
-    true
 }
 
 /// Returns true if [`materialize`] can transpose a matrix of `segments` columns of `len` elements.
@@ -151,22 +152,24 @@ pub(crate) fn has_squares(segments: usize, len: usize) -> bool {
 /// each, and begin `step` elements apart. The sizes must satisfy [`has_squares`]. Rows of `out` are [`PITCH`] apart.
 pub(crate) fn materialize<T: Scalar>(x: &[T], step: usize, segments: usize, len: usize, out: &mut [T]) {
     for Range { start, end } in (0..parts(len, TALL)).map(|number| part(len, TALL, number)) {
-        transposed(&x[start..], step as isize, segments, end - start, PITCH, &mut out[start * PITCH..]);
+        transposed(&x[start..], step as isize, segments, end - start, PITCH as isize, &mut out[start * PITCH..]);
     }
 }
 
 /// Computes `tile[j, i] = x[i, j]`, where `x[i, j]` is element `j` of segment `i`. The `segments` segments have `len` contiguous elements
 /// each, and begin `step` elements apart. If `step` is negative, `x` begins with the last segment. Both sizes are at least [`SIDE`].
-/// Rows of the tile are `pitch` apart, which is at least `segments`.
-fn transposed<T: Scalar>(x: &[T], step: isize, segments: usize, len: usize, pitch: usize, tile: &mut [T]) {
-    assert!(segments >= SIDE && len >= SIDE && segments <= pitch);
+/// Rows of the tile are `pitch` apart, which is at least `segments`. If `pitch` is negative, `tile` begins with the last row.
+fn transposed<T: Scalar>(x: &[T], step: isize, segments: usize, len: usize, pitch: isize, tile: &mut [T]) {
+    assert!(segments >= SIDE && len >= SIDE && segments <= pitch.unsigned_abs());
     // If a size is not a multiple of [`SIDE`], the last square is moved back so that it ends with the last element. It then overlaps the
     // square before it.
     let places = |len: usize| (0..len.div_ceil(SIDE)).map(move |number| (number * SIDE).min(len - SIDE));
     for segment in places(segments) {
         let lowest = if step < 0 { segments - SIDE - segment } else { segment };
         for first in places(len) {
-            square(&x[lowest * step.unsigned_abs() + first..], step, pitch, &mut tile[first * pitch + segment..]);
+            let row = if pitch < 0 { len - SIDE - first } else { first };
+            let to = &mut tile[row * pitch.unsigned_abs() + segment..];
+            square(&x[lowest * step.unsigned_abs() + first..], step, pitch, to);
         }
     }
 }
@@ -179,9 +182,9 @@ fn start_of_row(i: usize, step: isize) -> usize {
 }
 
 /// Computes `to[j, i] = x[i, j]` for a square of [`SIDE`] rows `i` and columns `j`. Rows of `x` are `step` apart, and rows of `to` are
-/// `pitch` apart. If `step` is negative, `x` begins with the last row.
+/// `pitch` apart. If one of these distances is negative, its slice begins with the last row.
 #[inline]
-fn square<T: Scalar>(x: &[T], step: isize, pitch: usize, to: &mut [T]) {
+fn square<T: Scalar>(x: &[T], step: isize, pitch: isize, to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     if crate::scalar::cpu::instruction_set() == crate::scalar::cpu::InstructionSet::Avx512 && size_of::<T>() >= 4 {
         // SAFETY: the processor has AVX-512, which was just checked.
@@ -196,8 +199,8 @@ fn square<T: Scalar>(x: &[T], step: isize, pitch: usize, to: &mut [T]) {
     };
     let mut segments: [[T; SIDE]; SIDE] = std::array::from_fn(|i| *segment(i));
     transpose(&mut segments);
-    for (segment, to) in segments.iter().zip(to.chunks_mut(pitch)) {
-        to[..SIDE].copy_from_slice(segment);
+    for (j, segment) in segments.iter().enumerate() {
+        to[start_of_row(j, pitch)..][..SIDE].copy_from_slice(segment);
     }
 }
 
@@ -241,17 +244,20 @@ mod x86 {
     /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. One check of bounds covers the segments of all rows. With
     /// a check for each segment, the processor would load fewer segments at the same time.
     #[target_feature(enable = "avx512f")]
-    pub(super) fn square<T: Scalar>(x: &[T], step: isize, pitch: usize, to: &mut [T]) {
+    pub(super) fn square<T: Scalar>(x: &[T], step: isize, pitch: isize, to: &mut [T]) {
         const LAST: usize = SIDE - 1;
-        assert!(size_of::<T>() >= 4 && to.len().checked_sub(SIDE).is_some_and(|rest| pitch <= rest / LAST));
+        assert!(
+            size_of::<T>() >= 4 && to.len().checked_sub(SIDE).is_some_and(|rest| pitch.unsigned_abs() <= rest / LAST)
+        );
         assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step.unsigned_abs() <= rest / LAST));
         let (x, to) = (x.as_ptr(), to.as_mut_ptr());
         // SAFETY: `i` is less than `SIDE`, and the 64 bytes from element `first` on are within the segment, which is within `x`.
         let load = |i: usize, first: usize| unsafe { _mm512_loadu_si512(x.add(start_of_row(i, step) + first).cast()) };
         // SAFETY: as for `load`, with row `j` of the square. Every bit pattern is a valid number of the element types that have 4 or 8
         // bytes.
-        let store =
-            |v: __m512i, j: usize, first: usize| unsafe { _mm512_storeu_si512(to.add(j * pitch + first).cast(), v) };
+        let store = |v: __m512i, j: usize, first: usize| unsafe {
+            _mm512_storeu_si512(to.add(start_of_row(j, pitch) + first).cast(), v)
+        };
         if size_of::<T>() == 4 {
             let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
             let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
@@ -297,9 +303,11 @@ mod neon {
 
     /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. Transposes small blocks, which have as many rows as a
     /// register has elements.
-    pub(super) fn square<T: Scalar>(x: &[T], step: isize, pitch: usize, to: &mut [T]) {
+    pub(super) fn square<T: Scalar>(x: &[T], step: isize, pitch: isize, to: &mut [T]) {
         const LAST: usize = SIDE - 1;
-        assert!(size_of::<T>() >= 4 && to.len().checked_sub(SIDE).is_some_and(|rest| pitch <= rest / LAST));
+        assert!(
+            size_of::<T>() >= 4 && to.len().checked_sub(SIDE).is_some_and(|rest| pitch.unsigned_abs() <= rest / LAST)
+        );
         assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step.unsigned_abs() <= rest / LAST));
         let (x, to) = (x.as_ptr(), to.as_mut_ptr());
         let side = 16 / size_of::<T>();
@@ -309,7 +317,7 @@ mod neon {
             // bytes. Every processor of AArch64 has NEON.
             unsafe {
                 let from = |row: usize| x.add(start_of_row(i + row, step) + j);
-                let store = |row: usize, v: uint64x2_t| vst1q_u64(to.add((j + row) * pitch + i).cast(), v);
+                let store = |row: usize, v: uint64x2_t| vst1q_u64(to.add(start_of_row(j + row, pitch) + i).cast(), v);
                 if size_of::<T>() == 4 {
                     let rows: [uint32x4_t; 4] = std::array::from_fn(|row| vld1q_u32(from(row).cast()));
                     let even = [0, 2].map(|row| vreinterpretq_u64_u32(vtrn1q_u32(rows[row], rows[row + 1])));
@@ -369,10 +377,11 @@ mod tests {
             for (segments, len, step) in [(16, 16, 16), (17, 31, 40), (WIDE + 15, TALL + 15, 50), (100, 32, 33)] {
                 let x: Vec<T> = (0..segments * step).map(of).collect();
                 let (mut tile, mut descending) = (vec![of(0); TILE], vec![of(0); TILE]);
-                transposed(&x, step as isize, segments, len, PITCH, &mut tile);
-                transposed(&x, -(step as isize), segments, len, PITCH, &mut descending);
-                let mut dense = vec![of(0); segments * len];
-                transposed(&x, step as isize, segments, len, segments, &mut dense);
+                transposed(&x, step as isize, segments, len, PITCH as isize, &mut tile);
+                transposed(&x, -(step as isize), segments, len, PITCH as isize, &mut descending);
+                let (mut dense, mut upward) = (vec![of(0); segments * len], vec![of(0); segments * len]);
+                transposed(&x, step as isize, segments, len, segments as isize, &mut dense);
+                transposed(&x, step as isize, segments, len, -(segments as isize), &mut upward);
                 let mut square = std::array::from_fn(|i| std::array::from_fn(|j| x[i * step + j]));
                 transpose(&mut square);
                 for j in 0..len {
@@ -380,6 +389,7 @@ mod tests {
                         let got = tile[j * PITCH + i];
                         assert_eq!(got, x[i * step + j], "{segments}x{len}, {i}, {j}");
                         assert_eq!(got, dense[j * segments + i], "{segments}x{len}, {i}, {j}");
+                        assert_eq!(got, upward[(len - 1 - j) * segments + i], "{segments}x{len}, {i}, {j}");
                         assert_eq!(got, descending[j * PITCH + segments - 1 - i], "{segments}x{len}, {i}, {j}");
                         assert!(i >= SIDE || j >= SIDE || square[j][i] == got, "{i}, {j}");
                     }

@@ -3,6 +3,7 @@
 use wengert_macros::twins;
 
 use crate::kernel::elementwise::loops;
+use crate::kernel::fill;
 use crate::memory::reserve::addressable;
 use crate::memory::storage::Storage;
 use crate::shape::ranges::Series;
@@ -155,18 +156,12 @@ impl<T: Number> Tensor<T> {
     pub fn try_arange(range: impl Into<Progression>) -> Result<Self, Error> {
         let at = Site::here("arange");
         match range.into().resolve(at)? {
-            Series::Integers { start, step, count } => Tensor::build(&Shape::from([count]), at, |out| {
-                let mut number = start;
-                for out in out {
-                    *out = T::from_i64(number);
-                    number = number.wrapping_add(step);
-                }
-            }),
-            Series::Floats { start, step, count } => Tensor::build(&Shape::from([count]), at, |out| {
-                for (k, out) in out.iter_mut().enumerate() {
-                    *out = T::from_f64(start + k as f64 * step);
-                }
-            }),
+            Series::Integers { start, step, count } => {
+                Tensor::build(&Shape::from([count]), at, |out| fill::integers(start, step, out))
+            }
+            Series::Floats { start, step, count } => {
+                Tensor::build(&Shape::from([count]), at, |out| fill::numbers(start, step, out))
+            }
         }
     }
 }

@@ -539,7 +539,8 @@ dispatched! {
             Unary::Cosh => map_library(x, out, T::cosh),
             Unary::Tanh => map_unary_large_fn(x, out, inlined!(T::tanh::<FMA>)),
             Unary::Asinh => map_in_f64(x, out, libm::asinh),
-            Unary::Acosh => map_in_f64(x, out, libm::acosh),
+            // `libm::acosh` returns a finite number for some x below -2.
+            Unary::Acosh => map_in_f64(x, out, |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) }),
             Unary::Atanh => map_in_f64(x, out, libm::atanh),
             Unary::Sigmoid => map_unary_large_fn(x, out, inlined!(T::sigmoid::<FMA>)),
             Unary::Relu => map_unary(x, out, |x| if x < T::ZERO { T::ZERO } else { x }),
@@ -641,6 +642,8 @@ dispatched! {
                 let (threshold, value) = (T::from_f64(threshold), T::from_f64(value));
                 map_unary(operand(0), out, |x| if x <= threshold { value } else { x });
             }
+            Formula::SquaredDifference => map_binary(operand(0), operand(1), out, |x, y| (x - y) * (x - y)),
+            Formula::Distance => map_binary(operand(0), operand(1), out, |x, y| (x - y).abs()),
             Formula::Huber { delta, divisor } => {
                 let (delta, divisor) = (T::from_f64(delta), T::from_f64(divisor));
                 map_binary(operand(0), operand(1), out, #[inline(always)] |x, y| huber(x - y, delta) / divisor);

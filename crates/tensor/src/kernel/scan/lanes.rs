@@ -219,10 +219,12 @@ pub(crate) fn running_extremes<T: Element>(
         (if wins { x } else { best }, if wins { i as i64 } else { place })
     };
     let place = |(_, place): (T, i64)| place;
-    if largest {
-        scan(x, axis, out, (T::start(Reduction::Amax), 0), |total, i, x| update(total, i, x, x >= total.0), place)
-    } else {
-        scan(x, axis, out, (T::start(Reduction::Amin), 0), |total, i, x| update(total, i, x, x <= total.0), place)
+    // Most elements lose against the best element so far. A branch skips them, and the processor predicts it well.
+    let largest_so_far = |total: (T, i64), i, x| if x < total.0 { total } else { update(total, i, x, x >= total.0) };
+    let smallest_so_far = |total: (T, i64), i, x| if x > total.0 { total } else { update(total, i, x, x <= total.0) };
+    match largest {
+        true => scan(x, axis, out, (T::start(Reduction::Amax), 0), largest_so_far, place),
+        false => scan(x, axis, out, (T::start(Reduction::Amin), 0), smallest_so_far, place),
     }
 }
 

@@ -101,6 +101,7 @@ fn real_unary(op: Unary, x: f64) -> f64 {
         Unary::Cosh => x.cosh(),
         Unary::Tanh => x.tanh(),
         Unary::Asinh => libm::asinh(x),
+        Unary::Acosh if x < 1.0 => f64::NAN,
         Unary::Acosh => libm::acosh(x),
         Unary::Atanh => libm::atanh(x),
         Unary::Sigmoid if x < 0.0 => x.exp() / (1.0 + x.exp()),

@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use crate::kernel::gather::positions_of_row;
+use crate::kernel::gather::{all_within, positions_of_row};
 use crate::ops::{Compose, TensorLike};
 use crate::thresholds::blocks::BLOCK;
 use crate::thresholds::ops::MIN_DIRECT_INDEX;
@@ -205,12 +205,10 @@ pub(crate) fn check_within(
     sentence: impl FnOnce(i64) -> String,
     at: Site,
 ) -> Result<(), Error> {
-    // A negative position becomes a large unsigned value. The loop has no early exit, so that the compiler vectorizes it.
-    let is_outside = |position: i64| position as u64 >= size as u64;
-    if !index.iter().fold(false, |found, &position| found | is_outside(position)) {
+    if all_within(index, size) {
         return Ok(());
     }
-    match index.iter().enumerate().find(|&(_, &position)| is_outside(position)) {
+    match index.iter().enumerate().find(|&(_, &position)| position as u64 >= size as u64) {
         None => Ok(()),
         Some((place, &position)) => Err(Error::IndexRange { message: sentence(position), at }.with_hint(format_args!(
             "element {place} of the index, in row-major order, is {position}; dimension {axis} has size {size}"

@@ -170,6 +170,23 @@ mod tests {
         assert!(Tensor::from([1.0, NAN]).max_all().item().is_nan());
     }
 
+    /// Compares groups of lanes with the same lanes one at a time.
+    #[test]
+    fn running_extremes_of_many_lanes() {
+        let x =
+            Tensor::from_fn(
+                [21, 13],
+                |i| if i[0] * i[1] % 29 == 28 { NAN } else { (i[0] * 7 + i[1] * 5) as f64 % 9.0 },
+            );
+        let (largest, smallest) = (x.cummax(1), x.cummin(1));
+        for row in 0..21 {
+            for (whole, one) in [(&largest, x.select(0, row).cummax(0)), (&smallest, x.select(0, row).cummin(0))] {
+                assert_eq!(whole.1.select(0, row), one.1);
+                assert!(whole.0.select(0, row).iter().zip(one.0.iter()).all(|(x, y)| x.to_bits() == y.to_bits()));
+            }
+        }
+    }
+
     #[test]
     fn running_extremes_along_an_outer_dimension() {
         let x = Tensor::from([[1i64, 5], [1, 4], [0, 5]]);

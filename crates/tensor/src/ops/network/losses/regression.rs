@@ -31,7 +31,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         reduction: LossReduction,
     ) -> Result<Self> {
         let at = Site::here("mse_loss");
-        let losses = subtract(self, &target.into_array(self)?, at)?.apply_unary(Unary::Square, at)?;
+        let losses = difference(self, &target.into_array(self)?, Unary::Square, at)?;
         reduce_weighted(losses, &self.shape(), weight, reduction, at)
     }
 
@@ -44,7 +44,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         reduction: LossReduction,
     ) -> Result<Self> {
         let at = Site::here("l1_loss");
-        let losses = subtract(self, &target.into_array(self)?, at)?.apply_unary(Unary::Abs, at)?;
+        let losses = difference(self, &target.into_array(self)?, Unary::Abs, at)?;
         reduce_weighted(losses, &self.shape(), weight, reduction, at)
     }
 
@@ -84,10 +84,25 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     }
 }
 
-/// Returns `x - target`. The operands broadcast.
-fn subtract<A: TensorLike>(x: &A, target: &A, at: Site) -> Result<A> {
+/// Returns `size` of `x - target`. The operands broadcast.
+fn difference<A: TensorLike<Elem: Float>>(x: &A, target: &A, size: Unary, at: Site) -> Result<A> {
     let (x, y) = broadcast_two(x, target, at)?;
-    x.minus(&y, at)
+    A::apply_elementwise_composite([&x, &y], &Difference { size }, at)
+}
+
+/// A composite operation: the square or the magnitude of the difference of two operands.
+struct Difference {
+    size: Unary,
+}
+
+impl Composite<2> for Difference {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
+        x.minus(y, at)?.apply_unary(self.size, at)
+    }
+
+    fn formula(&self) -> Option<Formula> {
+        Some(if self.size == Unary::Square { Formula::SquaredDifference } else { Formula::Distance })
+    }
 }
 
 /// A composite operation: c (d - c/2) / `divisor` for the difference d of two operands, where c is d clamped to ±`delta`. This one formula
@@ -135,14 +150,16 @@ fn check_weight<A: TensorLike>(weight: &A, shape: &Shape, at: Site) -> Result<()
 
 #[cfg(test)]
 mod tests {
+    use crate::Unary;
     use crate::ops::LossReduction::{Mean, None as Each, Sum};
-    use crate::ops::network::losses::regression::{Huber, RegressionLosses};
+    use crate::ops::network::losses::regression::{Difference, Huber, RegressionLosses};
     use crate::ops::primitive::testing::check_formula;
     use crate::prelude::*;
 
     #[test]
     fn formulas_have_the_bits_of_separate_operations() {
         [(0.7, 1.0), (0.7, 0.7)].into_iter().for_each(|(delta, divisor)| check_formula(&Huber { delta, divisor }));
+        [Unary::Square, Unary::Abs].into_iter().for_each(|size| check_formula(&Difference { size }));
     }
 
     #[test]
