@@ -1,4 +1,4 @@
-//! A training continues if the reader of its output goes away, as in `train | head -1`. A child process trains, because the
+//! Training continues if the reader of its output goes away, as in `train | head -1`. A child process trains, because the
 //! output belongs to the process.
 
 #![cfg(unix)]

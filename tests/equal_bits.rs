@@ -1,4 +1,4 @@
-//! The mode of equal bits (`WENGERT_SIMD=portable`): short trainings, and every elementwise function of floating-point numbers, have the
+//! The mode of equal bits (`WENGERT_SIMD=portable`): short training runs, and every elementwise function of floating-point numbers, have the
 //! same bits on every platform and processor. The expected hashes were computed on x86-64 with AVX-512. They change only with the library.
 //! On x86-64 Linux, a second test runs the first on emulated processors if qemu is installed.
 

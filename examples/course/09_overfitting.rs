@@ -10,7 +10,7 @@ use wengert_course::{Chart, DIGITS, Options, Result, digits, run};
 
 fn main() -> ExitCode {
     let options = Options::new("09_overfitting", "Overfitting on purpose, and four remedies");
-    run(options.count_in("steps", 600, [1, 100_000], "Number of steps of each training"), overfit)
+    run(options.count_in("steps", 600, [1, 100_000], "Number of steps of each run"), overfit)
 }
 
 /// The settings of a training run: the number of samples, the share of numbers that dropout sets to 0, and the weight decay.

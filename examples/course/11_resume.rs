@@ -12,7 +12,7 @@ use wengert::prelude::*;
 use wengert_course::{DIGITS, Options, Result, digits, run};
 
 fn main() -> ExitCode {
-    let options = Options::new("11_resume", "A training that can be killed and resumed");
+    let options = Options::new("11_resume", "Trains, and can be killed and resumed");
     let options = options.count("epochs", 8, "Number of passes over the digits");
     let options = options.flag("resume", "Continue after the last complete epoch in the folder");
     let kill = "Ends the process after this epoch without any cleaning up; 0: never";
@@ -71,7 +71,7 @@ fn train(options: &Options) -> Result {
     run(fit(epochs).progress(Progress::Quiet), &mut other)?;
     let mut both = state.model.named_parameters().into_iter().zip(other.model.named_parameters());
     let is_same = both.all(|(a, b)| a.1.value == b.1.value);
-    println!("\nthe same bits as a training without an interruption: {is_same}");
+    println!("\nthe same bits as a run without an interruption: {is_same}");
     println!("the files are in {}", folder.display());
-    if is_same { Ok(()) } else { Err("--resume found a training with other options: use another --out".into()) }
+    if is_same { Ok(()) } else { Err("--resume found a run with other options: use another --out".into()) }
 }

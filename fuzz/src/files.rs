@@ -96,7 +96,7 @@ fn read_entries(saved: &Saved) {
     let _ = (saved.generator(), saved.integer("epoch"), saved.number("best"));
 }
 
-/// Reads logs of a training.
+/// Reads logs of a training run.
 pub fn logs(data: &[u8]) {
     with_file(data, |path| {
         if let Ok(history) = History::read(path) {

@@ -243,7 +243,7 @@ pub enum MissingGradient {
     Intermediate,
     /// The parameter is frozen.
     Frozen,
-    /// The gradients are a sum of gradients of several tapes, which has no gradients of variables.
+    /// The gradients are a sum or a mean of gradients of several tapes, which has no gradients of variables.
     SeveralTapes,
 }
 
@@ -254,7 +254,9 @@ impl MissingGradient {
             MissingGradient::Constant => "it is a constant",
             MissingGradient::Intermediate => "it is an intermediate result",
             MissingGradient::Frozen => "it is frozen",
-            MissingGradient::SeveralTapes => "a sum of gradients of several tapes has gradients of parameters only",
+            MissingGradient::SeveralTapes => {
+                "a sum or mean of gradients of several tapes has gradients of parameters only"
+            }
         }
     }
 
@@ -266,7 +268,7 @@ impl MissingGradient {
             }
             MissingGradient::Intermediate => "`grad` returns gradients of intermediate results; `backward` keeps none",
             MissingGradient::Frozen => "call `set_frozen(false)` before the tape records the parameter",
-            MissingGradient::SeveralTapes => "read the gradient of the variable before `+=`",
+            MissingGradient::SeveralTapes => "read the gradient of the variable before `+=` or `average`",
         }
     }
 }

@@ -72,6 +72,9 @@ pub(crate) struct Layout {
     pub(crate) point_widths: Vec<usize>,
 }
 
+/// Gradients with the ids of their parameters, and changes with the ids of their buffers.
+pub(crate) type Parts<T> = (Vec<(u64, Tensor<T>)>, Vec<(u64, BufferChange<Tensor<T>>)>);
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ChangeLayout {
     Blend { weight: BlendWeight, size: usize },
@@ -232,6 +235,12 @@ impl Layout {
     /// Returns the gradients and the changes of buffers that the summed vector `flat` contains. If `is_tail` is true, `flat` is only the part
     /// of the vector after the gradients.
     pub(crate) fn unflatten<T: Float>(&self, leaves: &Leaves, flat: &[T], is_tail: bool) -> Result<Gradients<T>> {
+        let (parameters, changes) = self.parts(leaves, flat, is_tail)?;
+        Ok(Gradients::from_parts(parameters, changes))
+    }
+
+    /// Returns the same as [`unflatten`](Self::unflatten), as two lists with the ids of parameters and buffers.
+    pub(crate) fn parts<T: Float>(&self, leaves: &Leaves, flat: &[T], is_tail: bool) -> Result<Parts<T>> {
         let mut at = 0;
         let mut next_tensor = |shape: &Shape| {
             let elements = flat[at..at + shape.numel()].to_vec();
@@ -254,7 +263,7 @@ impl Layout {
                 },
             ));
         }
-        Ok(Gradients::from_parts(parameters, changes))
+        Ok((parameters, changes))
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use wengert_autograd::{Gradients, Parameter};
 use wengert_nn::{Checkpoint, Generator, Module, Optimizer, Saved, try_update_buffers};
 use wengert_tensor::ops::Views as _;
-use wengert_tensor::{Element, Float, Site, Tensor};
+use wengert_tensor::{Element, Float, Site, Tensor, compat};
 
 use crate::collective::add;
 use crate::flat::{Layout, Leaves};
@@ -26,6 +26,9 @@ const DEFAULT_SHARDS: usize = 8;
 impl Group {
     /// Replaces `gradients`, including the statistics for buffers, by the mean of the gradients of all ranks. Each rank has computed its
     /// gradients from its own batch, and all batches have the same number of rows. PyTorch: `DistributedDataParallel`.
+    ///
+    /// The result has gradients of parameters only, on any number of ranks. Variables (`tape.var`) belong to one rank: read their gradients
+    /// before this call. After it, [`Gradients::of`] with a variable is an error.
     ///
     /// All ranks get the same bits, in every run with this number of ranks. With another number of ranks, the order of the additions
     /// differs. [`DataParallel`] gives the same bits for any number. You can add up the gradients of several batches (`gradients += …`)
@@ -56,6 +59,8 @@ impl Group {
     /// [`Error::Mismatch`], on every rank, if the ranks have gradients of different shapes or types; [`Error::Lost`].
     pub fn average<T: Float>(&self, gradients: &mut Gradients<T>) -> Result<()> {
         if self.size() == 1 {
+            let parameters = gradients.parameters().map(|(id, gradient)| (id, gradient.clone()));
+            *gradients = gradients.with_parts(parameters, gradients.changes().iter().cloned());
             return Ok(());
         }
         let leaves = Leaves::from_gradients(gradients);
@@ -72,7 +77,8 @@ impl Group {
             partitioning: Partitioning::Buckets,
         };
         flat = division.sum(&plan, |_| Ok(std::mem::take(&mut flat)), true)?;
-        *gradients = layout.unflatten(&leaves, &flat, false)?;
+        let (parameters, changes) = layout.parts(&leaves, &flat, false)?;
+        *gradients = gradients.with_parts(parameters, changes);
         Ok(())
     }
 
@@ -488,13 +494,15 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
     /// Takes one step along the mean gradient of a batch of `rows` rows. The step calls `compute` for each shard of this rank. `compute`
     /// returns the mean loss of the shard's rows and its gradients. The generator must be in the same state on all ranks. After the step,
-    /// it is in the same state on all ranks again.
+    /// it is in the same state on all ranks again. Warns, as [`Optimizer::step`] does, if a shard's tape was not a training tape, although
+    /// it ran a layer that behaves differently in training.
     ///
     /// # Errors
     ///
     /// The errors of `compute` and of the optimiser; [`Error::NoRows`]; [`Error::TooFewShards`]; [`Error::ShardsDiffer`];
-    /// [`Error::ShardedParameters`]; [`Error::FrozenChanged`]; [`Error::Mismatch`], on every rank, if the ranks differ in `rows`, in the parameters that have gradients,
-    /// or in types; [`Error::Lost`].
+    /// [`Error::ShardedParameters`]; [`Error::FrozenChanged`]; [`Error::Mismatch`], on every rank, if the ranks differ in `rows`, in the
+    /// parameters that have gradients, or in types; [`Error::Lost`].
+    #[track_caller]
     pub fn step<M: Module<T>>(
         &mut self,
         model: &mut M,
@@ -503,7 +511,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         mut compute: impl FnMut(&M, &mut Shard) -> Result<(T, Gradients<T>)>,
     ) -> Result<Step> {
         self.check_not_sharded("`step` needs the model's own parameters; use `step_recorded`")?;
-        let group = self.group;
+        let (group, at) = (self.group, Site::here("step"));
         let PlannedStep { n_shards: count, seed, plan } = self.plan_step(rows, generator)?;
         let leaves = Leaves::from_model(model);
         // This closure computes a node of the summation tree: the sum of the vectors (gradients, statistics and loss) of some of this
@@ -515,6 +523,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
                 let mut shard = Shard::new(number, part_range(rows, count, number), seed);
                 let weight = T::from_f64(shard.rows.len() as f64 / rows as f64);
                 let (loss, gradients) = compute_shard(|| compute(model, &mut shard))??;
+                if let Some(layer) = gradients.evaluated_layer() {
+                    compat::emit(compat::Warning::Evaluating { layer, at });
+                }
                 let own = Layout::from_gradients(&leaves, &gradients);
                 let layout = &*layout.get_or_insert_with(|| own.clone());
                 layout.check_equal(&own, number)?;

@@ -113,8 +113,8 @@ pub trait TransformsOfMany: Array {
 
     /// Returns the real spectra of signals that are given by their first halves along the last dimension of `dims`: complex numbers with a
     /// last dimension of size 2. The other half of a signal is its conjugate, mirrored along all of `dims`. In the result, the last dimension
-    /// of `dims` has the last of `sizes` as its size. The default is 2 (m - 1), where m is the dimension's size in the halves. PyTorch:
-    /// `torch.fft.hfftn`.
+    /// of `dims` has the last of `sizes` as its size. The default is 2 (m - 1), where m is the dimension's size in the halves. So halves
+    /// `[…, h, m, 2]` give `[…, h, 2 (m - 1)]`. PyTorch: `torch.fft.hfftn`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_fft as fft; }
@@ -130,7 +130,7 @@ pub trait TransformsOfMany: Array {
     ///
     /// # Errors
     ///
-    /// See [`TransformsOfMany`]. `dims` must have at least one dimension.
+    /// See [`TransformsOfMany`]. `dims` must have at least one dimension. Halves of one element need `sizes`, because 2 (m - 1) is 0.
     fn try_hfftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
         mirrored_lines(self, sizes, &dims.into(), norm, Site::here("hfftn"))
     }

@@ -220,7 +220,7 @@ pub trait ShortTime: Array {
                 "The signals must have at least one element.".to_owned()
             } else {
                 format!(
-                    "The sum of the squared windows must not be 0, but its minimum is {smallest:.2e}. A smaller hop_length helps."
+                    "The sum of the squared windows must be at least 1e-11, but its minimum is {smallest:.2e}. A smaller hop_length helps."
                 )
             };
             return Err(refused::<Self>(at, message));

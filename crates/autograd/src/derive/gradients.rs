@@ -41,7 +41,7 @@ pub struct Gradients<T: Float = f32> {
     parameters: Vec<(u64, Tensor<T>)>,
     /// The changes of buffers, each with the buffer's id, in the order of recording.
     changes: Vec<(u64, BufferChange<Tensor<T>>)>,
-    /// True after the addition of gradients of another tape, which removes the gradients of variables.
+    /// True after the addition of gradients of another tape or process, which removes the gradients of variables.
     is_of_several_tapes: bool,
     pub(super) evaluated_layer: Option<&'static str>,
 }
@@ -108,6 +108,27 @@ impl<T: Float> Gradients<T> {
         let (tape, variables, parameters) = (u64::MAX, Vec::new(), by_id.into_iter().collect());
         let changes = changes.into_iter().collect();
         Gradients { tape, variables, parameters, changes, is_of_several_tapes: false, evaluated_layer: None }
+    }
+
+    /// Returns these gradients with other values for the parameters and other changes of buffers, such as the means over several processes.
+    /// The arguments are as in [`from_parts`](Self::from_parts). The result has no gradients of variables, as the sum of gradients of
+    /// several tapes. It keeps the [`evaluated_layer`](Self::evaluated_layer).
+    ///
+    /// ```
+    /// # use wengert_autograd::prelude::*;
+    /// let w = Parameter::new(Tensor::from([3.0f32, 4.0]));
+    /// let gradients = Tape::new().value_and_gradients(|tape| tape.parameter(&w).square().sum(..)).1;
+    /// let halved = gradients.with_parts([(w.id(), gradients.of(&w) / 2.0)], []);
+    /// assert_eq!(halved.of(&w).to_vec(), [3.0, 4.0]);
+    /// ```
+    #[must_use]
+    pub fn with_parts(
+        &self,
+        parameters: impl IntoIterator<Item = (u64, Tensor<T>)>,
+        changes: impl IntoIterator<Item = (u64, BufferChange<Tensor<T>>)>,
+    ) -> Self {
+        let (tape, evaluated_layer) = (self.tape, self.evaluated_layer);
+        Gradients { tape, is_of_several_tapes: true, evaluated_layer, ..Gradients::from_parts(parameters, changes) }
     }
 
     /// Returns the changes of buffers that the loss's tape recorded, each with its [`Buffer::id`], in the order of recording.
@@ -288,12 +309,12 @@ impl<T: Float> Gradients<T> {
     /// already.
     pub fn try_accumulate(&mut self, other: Self) -> Result<(), Error> {
         add_all(&mut self.parameters, other.parameters)?;
-        if self.tape == other.tape {
-            add_all(&mut self.variables, other.variables)?;
-        } else {
-            self.variables.clear();
-        }
         self.is_of_several_tapes |= other.is_of_several_tapes || self.tape != other.tape;
+        if self.is_of_several_tapes {
+            self.variables.clear();
+        } else {
+            add_all(&mut self.variables, other.variables)?;
+        }
         self.evaluated_layer = self.evaluated_layer.or(other.evaluated_layer);
         let own = self.changes.len();
         for (id, change) in other.changes {
@@ -429,6 +450,23 @@ mod tests {
         }
         sum += second.var(&Tensor::from([1.0])).sum(..).backward();
         assert!(text(sum.try_of(x).unwrap_err()).contains("several tapes"));
+        // Further gradients of the first tape are only a part of the variable's gradient.
+        sum += x.sum(..).backward();
+        assert!(text(sum.try_of(x).unwrap_err()).contains("several tapes"));
+    }
+
+    #[test]
+    fn other_parts_keep_the_tape_and_the_layer_and_remove_variables() {
+        let w = Parameter::new(Tensor::from([2.0, 3.0]));
+        let tape = Tape::<f64>::new();
+        let (x, weight) = (tape.var(&Tensor::from([1.0, 5.0])), tape.parameter(&w));
+        tape.note_evaluation("Dropout");
+        let gradients = (x * weight).sum(..).backward();
+        let parts = gradients.with_parts([(w.id(), Tensor::from([7.0, 8.0]))], []);
+        assert_eq!((parts.of(weight).to_vec(), parts.of(&w).to_vec()), (vec![7.0, 8.0], vec![7.0, 8.0]));
+        assert_eq!((gradients.evaluated_layer(), parts.evaluated_layer()), (Some("Dropout"), Some("Dropout")));
+        let error = parts.try_of(x).unwrap_err().to_string();
+        assert!(error.contains("several tapes"), "{error}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use wengert_nn::{
     Adafactor, Adam, BatchNorm1d, BatchNorm2d, Conv2d, Dropout, Embedding, Flatten, Generator, Layer, Linear,
     MaxPool2d, Module, Muon, Optimizer, ReLU, Sequential, Sgd, cross_entropy,
 };
+use wengert_tensor::compat;
 
 /// Returns the result of `train`, which must be the same on each of `N` ranks.
 fn on_ranks<const N: usize, R: PartialEq + Send>(train: impl Fn(&Group) -> R + Sync) -> R {
@@ -394,4 +395,50 @@ fn shards_with_gradients_of_different_parameters_are_refused() {
         assert!(message.contains("shard 1 of the batch has 4 gradients of 40 elements") || synchronized, "{message}");
         assert!(message.contains("but the first shard has 2 gradients of 20 elements"), "{message}");
     }
+}
+
+#[test]
+fn a_mean_over_ranks_has_no_gradients_of_variables_and_keeps_the_evaluated_layer() {
+    fn check(group: &Group) {
+        let generator = &mut Generator::new(1);
+        let mut model: Sequential<f64> = Sequential::new().add(Linear::new(2, 1, generator)).add(Dropout::new(0.5));
+        let tape = Tape::new();
+        let x = tape.var(&Tensor::full([3, 2], group.rank() as f64 + 1.0));
+        // A loss with a gradient penalty needs the derivative with respect to its input.
+        let y = model.forward(x).sum(..);
+        let mut gradients = (y + y.grad([x])[0].square().sum(..)).backward();
+        assert!(gradients.get(x).is_some());
+        group.average(&mut gradients).unwrap();
+        let error = gradients.try_of(x).unwrap_err().to_string();
+        assert!(error.contains("gradients of parameters only") && error.contains("or `average`"), "{error}");
+        let warnings = compat::collect();
+        Sgd::new(0.1).step(&mut model, &gradients);
+        assert_eq!(warnings.warnings().len(), 1, "{:?}", warnings.warnings());
+    }
+    on_ranks::<1, ()>(check);
+    on_ranks::<2, ()>(check);
+}
+
+#[test]
+fn a_step_with_gradients_of_an_evaluating_tape_is_reported() {
+    fn check(group: &Group) {
+        let mut model: Sequential<f64> =
+            Sequential::new().add(Linear::new(2, 1, &mut Generator::new(1))).add(Dropout::new(0.5));
+        let mut parallel = DataParallel::new(group, &mut model, Sgd::new(0.1)).unwrap();
+        let warnings = compat::collect();
+        let line = line!() + 1;
+        parallel
+            .step(&mut model, 8, &mut Generator::new(2), |model, _| {
+                let x = Tensor::ones([1, 2]);
+                Ok(Tape::new().value_and_gradients(|tape| model.forward(tape.constant(&x)).sum(..)))
+            })
+            .unwrap();
+        let [compat::Warning::Evaluating { layer, at }] = warnings.warnings()[..] else {
+            panic!("{:?}", warnings.warnings())
+        };
+        assert_eq!(layer, "Dropout");
+        assert!((line..line + 3).contains(&at.location.line()), "{at:?}");
+    }
+    on_ranks::<1, ()>(check);
+    on_ranks::<2, ()>(check);
 }

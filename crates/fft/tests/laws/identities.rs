@@ -79,6 +79,57 @@ fn derivatives_of_both_modes_and_orders() {
     gradcheck(|[x, y]| x.complex_mul(&y.conj()).complex_abs(), [&sample([3, 2]), &sample([2])]).unwrap();
 }
 
+/// `hfftn` is `irfftn` of the conjugate, with the other normalization, and `ihfftn` is its inverse. Shapes and errors are PyTorch's.
+#[test]
+fn transforms_with_symmetry_along_several_dimensions() {
+    let halves = sample([3, 4, 4, 2]);
+    for (norm, other) in [(Norm::Backward, Norm::Forward), (Norm::Ortho, Norm::Ortho), (Norm::Forward, Norm::Backward)]
+    {
+        for sizes in [[3, 6], [5, 7], [2, 3], [1, 1]] {
+            let spectrum = halves.hfftn(Some(&sizes), [0, -1], norm);
+            assert_eq!(spectrum.shape(), &[sizes[0], 4, sizes[1]]);
+            let expected = halves.conj().irfftn(Some(&sizes), [0, -1], other);
+            assert_near(&spectrum, &expected.to_vec(), 1e-12, "hfftn");
+            let back = spectrum.ihfftn(None, [0, -1], norm);
+            assert_eq!(back.shape(), &[sizes[0], 4, sizes[1] / 2 + 1, 2]);
+            assert_near(&back.hfftn(Some(&sizes), [0, -1], norm), &spectrum.to_vec(), 1e-12, "hfftn of ihfftn");
+        }
+    }
+    // The default of the last size is 2 (m - 1). Fewer sizes than dimensions select the last dimensions.
+    assert_eq!(halves.hfftn(None, .., Norm::Backward).shape(), &[3, 4, 6]);
+    assert_eq!(halves.hfftn(Some(&[5]), .., Norm::Backward).shape(), &[3, 4, 5]);
+    assert_eq!(halves.hfft2(Norm::Backward), halves.hfftn(None, [-2, -1], Norm::Backward));
+    let real = sample([3, 4, 5]);
+    assert_eq!(real.ihfftn(None, .., Norm::Backward).shape(), &[3, 4, 3, 2]);
+    assert_eq!(real.ihfftn(Some(&[2, 6]), .., Norm::Backward).shape(), &[3, 2, 4, 2]);
+
+    let x = sample([4, 4, 2]);
+    let dims = |dims: &[isize]| wengert_tensor::Dims::from(dims);
+    for (result, sentence) in [
+        (x.try_hfftn(None, dims(&[]), Norm::Backward), "hfftn must transform at least one axis"),
+        (x.try_ihfftn(None, dims(&[]), Norm::Backward), "ihfftn must transform at least one axis"),
+        (x.try_hfftn(Some(&[]), .., Norm::Backward), "hfftn must transform at least one axis"),
+        (x.try_hfftn(None, [0, -2], Norm::Backward), "FFT dims must be unique"),
+        (
+            x.try_hfftn(Some(&[4, 6]), 0, Norm::Backward),
+            "When given, dim and shape arguments must have the same length",
+        ),
+        (
+            x.try_hfftn(Some(&[4, 6, 2]), .., Norm::Backward),
+            "Got shape with 3 values but input tensor only has 2 dimensions.",
+        ),
+        (x.try_hfftn(Some(&[4, 0]), .., Norm::Backward), "Invalid number of data points (0) specified"),
+        (x.try_hfftn(Some(&[0, 4]), .., Norm::Backward), "Invalid number of data points (0) specified"),
+        (sample([4, 1, 2]).try_hfftn(None, .., Norm::Backward), "Invalid number of data points (0) specified"),
+        (
+            x.try_hfftn(None, [0, 2], Norm::Backward),
+            "Dimension out of range (expected to be in range of [-2, 1], but got 2)",
+        ),
+    ] {
+        assert_eq!(result.unwrap_err().sentence(), sentence);
+    }
+}
+
 #[test]
 fn a_batch_is_a_loop() {
     let x = sample([3, 4, 5, 2]);

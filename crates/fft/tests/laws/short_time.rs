@@ -119,8 +119,12 @@ fn mistakes_are_errors_at_the_callers_line() {
         ),
         (spectra.try_istft(&four, Some(0)), "The signals must have at least one element."),
         (
+            spectra.try_istft(&four.clone().hop_length(1).window(&Tensor::full([4], 1e-6)), None),
+            "The sum of the squared windows must be at least 1e-11, but its minimum is 3.00e-12. A smaller hop_length helps.",
+        ),
+        (
             spectra.try_istft(&four.clone().hop_length(4).window(&hann_window(4, true)), None),
-            "The sum of the squared windows must not be 0, but its minimum is 0.00e0. A smaller hop_length helps.",
+            "The sum of the squared windows must be at least 1e-11, but its minimum is 0.00e0. A smaller hop_length helps.",
         ),
     ];
     for (result, sentence) in refused {

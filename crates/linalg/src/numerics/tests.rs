@@ -56,11 +56,12 @@ fn cases<T: Float>(rows: usize, columns: usize) -> Vec<Case<T>> {
 /// Returns the product of `[m, k]` and `[k, n]`, computed in f64.
 fn product<T: Float>(x: &[T], y: &[T], [m, k, n]: [usize; 3]) -> Vec<f64> {
     let mut out = vec![0.0; m * n];
+    let y: Vec<f64> = y.iter().map(|y| y.to_f64()).collect();
     for i in 0..m {
+        let line = &mut out[i * n..(i + 1) * n];
         for l in 0..k {
-            for j in 0..n {
-                out[i * n + j] += x[i * k + l].to_f64() * y[l * n + j].to_f64();
-            }
+            let factor = x[i * k + l].to_f64();
+            line.iter_mut().zip(&y[l * n..(l + 1) * n]).for_each(|(out, y)| *out += factor * y);
         }
     }
     out

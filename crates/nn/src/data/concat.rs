@@ -222,4 +222,49 @@ mod tests {
         let unequal = (Tensor::<i64>::arange(3), Tensor::<i64>::arange(4));
         assert!(ConcatDataset::new(vec![unequal]).is_err());
     }
+
+    #[test]
+    fn empty_parts_and_a_single_part() {
+        let empty = ConcatDataset::new(vec![numbered(0, 0), numbered(0, 0)]).unwrap();
+        assert!(empty.is_empty());
+        assert_eq!(empty.batch(&[]).unwrap().1.shape().sizes(), [0, 1]);
+        assert_eq!(DataLoader::new(empty.clone(), 4).epoch(0).count(), 0);
+        assert_eq!(empty.batch(&[0]).unwrap_err().to_string(), "there is no sample 0 in a data set of 0 samples");
+        // Empty parts at both ends, and two in the middle.
+        let parts = [(0, 0), (0, 2), (2, 2), (2, 2), (2, 3), (3, 3)].map(|(start, end)| numbered(start, end));
+        let data = ConcatDataset::new(parts.to_vec()).unwrap();
+        assert_eq!(data.batch(&[2, 0, 1]).unwrap().0.to_vec(), [2, 0, 1]);
+        assert_eq!(data.subset(&[]).unwrap().len(), 0);
+        let one = ConcatDataset::new(vec![numbered(4, 7)]).unwrap();
+        assert_eq!(one.batch(&[2, 0]).unwrap().0.to_vec(), [6, 4]);
+        for index in [3, usize::MAX] {
+            let expected = format!("there is no sample {index} in a data set of 3 samples");
+            assert_eq!(one.batch(&[0, index]).unwrap_err().to_string(), expected);
+            assert_eq!(one.subset(&[index]).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn batches_are_joined_in_any_order() {
+        let (a, b) = (Tensor::from([1i64, 2]), Tensor::from([3i64]));
+        let join = |order: &[usize]| JoinBatches::join_batches(vec![a.clone(), b.clone()], order);
+        assert_eq!(join(&[0, 1, 2]).unwrap().to_vec(), [1, 2, 3]);
+        assert_eq!(join(&[2, 0, 0, 1, 2]).unwrap().to_vec(), [3, 1, 1, 2, 3]);
+        assert_eq!(join(&[0, 1]).unwrap().to_vec(), [1, 2]);
+        assert_eq!(join(&[]).unwrap().shape().sizes(), [0]);
+        // `usize::MAX` becomes the index -1, which must not count from the end.
+        for order in [[3], [usize::MAX], [usize::MAX - 2]] {
+            assert!(join(&order).is_err(), "{order:?}");
+        }
+        assert!(Tensor::<i64>::join_batches(Vec::new(), &[]).is_err());
+        // The parts of a tuple may have different types and numbers of dimensions.
+        let batch = |start: i64, end| {
+            let (numbers, rows) = numbered(start, end);
+            (numbers.clone(), rows.clone(), numbers.clone(), rows)
+        };
+        let (numbers, rows, _, _) =
+            JoinBatches::join_batches(vec![batch(0, 2), batch(5, 5), batch(7, 8)], &[2, 0]).unwrap();
+        assert_eq!((numbers.to_vec(), rows.to_vec()), (vec![7, 0], vec![70.0, 0.0]));
+        assert!(JoinBatches::join_batches(vec![batch(0, 2)], &[2]).is_err());
+    }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use wengert_tensor::{DType, Shape};
 
 use crate::error::mismatch::{KeyMismatch, Place, key_differences};
-use crate::error::text::{display_path, escape, list_names, shorten};
+use crate::error::text::{display_path, escape, hint_for, list_names, shorten};
 
 /// A result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -296,8 +296,9 @@ pub enum Error {
 
     /// A loss or a gradient that is NaN or infinite.
     #[error(
-        "epoch {epoch}, batch {batch}: {what}{}\n  hint: a smaller learning rate or gradients of a limited norm (`clip_norm`) may help",
-        origin.as_ref().map_or(String::new(), |origin| format!("\n{origin}"))
+        "epoch {epoch}, batch {batch}: {what}{}\n  hint: {}",
+        origin.as_ref().map_or(String::new(), |origin| format!("\n{origin}")),
+        hint_for(origin.as_deref())
     )]
     NonFinite {
         /// The number of the epoch, counted from 1.

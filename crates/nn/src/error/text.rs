@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use wengert_autograd::NonFinite;
+
 /// The largest number of names that an error lists. For the other names, it only states how many there are.
 pub(super) const MAX_LISTED_NAMES: usize = 10;
 
@@ -48,6 +50,16 @@ pub(super) fn list_names(names: &[String]) -> String {
     match names.len().saturating_sub(MAX_LISTED_NAMES) {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
+/// Returns the advice for a loss or gradient that is not finite. `origin` is the first operation with a result that is not finite.
+pub(super) fn hint_for(origin: Option<&NonFinite>) -> &'static str {
+    match origin {
+        Some(origin) if origin.operation == "constant" => {
+            "the data has NaN: replace it (`nan_to_num`) or leave out these samples"
+        }
+        _ => "a smaller learning rate or gradients of a limited norm (`clip_norm`) may help",
     }
 }
 

@@ -270,6 +270,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
             let is_last = epoch + 1 == self.settings.epochs || self.settings.stopping.should_stop();
             history.last().into_iter().for_each(|last| reporter.finish_epoch(epoch + 1, last, is_last));
             if self.settings.run_callbacks(&history, model.as_module())?.is_break() {
+                if !is_last {
+                    reporter.print_stop(epoch + 1);
+                }
                 break;
             }
         }

@@ -12,7 +12,7 @@ use crate::history::Epoch;
 /// A line has the scores and the remaining time, `epoch 12/30  loss 0.3819 / 0.3581  accuracy 0.9896 / 0.9911  4.3 s left`. The first value of
 /// a pair is the score on the training samples, and the second the score on the validation samples. A line above the first epoch explains the pairs.
 /// Without validation, there are no pairs. The line of the last epoch has the time since the training run started or resumed. If a callback of
-/// [`on_epoch`](crate::Fit::on_epoch) ends the run, its last line has the remaining time.
+/// [`on_epoch`](crate::Fit::on_epoch) ends the run, this time is on a line of its own: `stopped by a callback after epoch 12: 2.9 s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
     /// Prints a line on the standard output for each epoch. With the feature `progress`, and if the standard error is a terminal, it also
@@ -91,14 +91,25 @@ impl Reporter {
         }
         self.n_epochs_done += 1;
         if self.progress != Progress::Quiet {
-            let text = self.epoch_text(
-                number,
-                epoch,
-                self.start_time.map(|start_time| start_time.elapsed().as_secs_f64()),
-                is_last,
-            );
-            self.print(&text, &mut io::stdout().lock(), &mut io::stderr().lock());
+            self.print_line(&self.epoch_text(number, epoch, self.seconds(), is_last));
         }
+    }
+
+    /// Prints that a callback ended the training after the epoch `number`, except with [`Progress::Quiet`].
+    pub(super) fn print_stop(&mut self, number: u64) {
+        if self.progress != Progress::Quiet {
+            self.print_line(&stop_line(number, self.seconds()));
+        }
+    }
+
+    /// Returns the seconds since the training run started or resumed, or `None` without a clock.
+    fn seconds(&self) -> Option<f64> {
+        self.start_time.map(|start_time| start_time.elapsed().as_secs_f64())
+    }
+
+    /// Writes a text and a line break to the standard output.
+    fn print_line(&mut self, text: &str) {
+        self.print(text, &mut io::stdout().lock(), &mut io::stderr().lock());
     }
 
     /// Writes a text and a line break to `output`. After the first failure it writes nothing more. The failure is reported to `errors`,
@@ -136,6 +147,13 @@ impl Reporter {
         };
         line
     }
+}
+
+/// Returns the last line of a training run that a callback ended: `stopped by a callback after epoch 12: 2.9 s`. Without a clock, the time is
+/// missing.
+fn stop_line(number: u64, seconds: Option<f64>) -> String {
+    let time = seconds.map_or_else(String::new, |seconds| format!(": {}", format_duration(seconds)));
+    format!("stopped by a callback after epoch {number}{time}")
 }
 
 /// Returns a duration as text: `0.5 s`, `42 s`, `3 min 10 s`, `2 h 5 min`.
@@ -200,6 +218,9 @@ mod tests {
         assert_eq!(reporter.epoch_line(20, &epoch, Some(7530.0), true), "epoch 20/20  loss 0.5000  2 h 5 min");
         // The training stops early.
         assert_eq!(reporter.epoch_line(9, &epoch, Some(12.0), true), "epoch  9/20  loss 0.5000  12 s");
+        // A callback ends the training.
+        assert_eq!(stop_line(9, Some(12.0)), "stopped by a callback after epoch 9: 12 s");
+        assert_eq!(stop_line(9, None), "stopped by a callback after epoch 9");
         assert_eq!(
             [format_duration(0.04), format_duration(9.4), format_duration(59.7)],
             ["0.0 s", "9.4 s", "1 min 0 s"]
@@ -254,5 +275,116 @@ mod tests {
         assert_eq!(text(1, &with), "values: training data / validation data\nepoch 1/9  loss 0.3819 / 0.3581");
         assert_eq!(text(2, &with), "epoch 2/9  loss 0.3819 / 0.3581");
         assert_eq!(text(1, &without), "epoch 1/9  loss 0.3819");
+    }
+
+    /// A terminal of this width that holds its lines and the position of the cursor.
+    #[cfg(feature = "progress")]
+    #[derive(Clone, Debug)]
+    struct Screen {
+        width: u16,
+        lines: std::sync::Arc<std::sync::Mutex<(Vec<String>, usize)>>,
+    }
+
+    #[cfg(feature = "progress")]
+    impl Screen {
+        fn new(width: u16) -> Self {
+            Screen { width, lines: std::sync::Arc::new(std::sync::Mutex::new((vec![String::new()], 0))) }
+        }
+
+        /// Writes text at the end of the cursor's line. Text beyond the width goes to the next line.
+        fn write(&self, text: &str, line_break: bool) {
+            let (lines, row) = &mut *self.lines.lock().unwrap();
+            for letter in text.chars() {
+                if lines[*row].chars().count() == usize::from(self.width) {
+                    *row += 1;
+                }
+                lines.resize_with(lines.len().max(*row + 1), String::new);
+                lines[*row].push(letter);
+            }
+            *row += usize::from(line_break);
+            lines.resize_with(lines.len().max(*row + 1), String::new);
+        }
+
+        /// Returns the text on the screen, without the padding at the ends of lines.
+        fn text(&self) -> String {
+            let lines: Vec<String> =
+                self.lines.lock().unwrap().0.iter().map(|line| line.trim_end().to_owned()).collect();
+            lines.join("\n").trim_end().to_owned()
+        }
+    }
+
+    #[cfg(feature = "progress")]
+    impl indicatif::TermLike for Screen {
+        fn width(&self) -> u16 {
+            self.width
+        }
+
+        // `indicatif` shows no line beyond the height.
+        fn height(&self) -> u16 {
+            100
+        }
+
+        fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+            self.lines.lock().unwrap().1 -= n;
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+            self.lines.lock().unwrap().1 += n;
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write(text, true);
+            Ok(())
+        }
+
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.write(text, false);
+            Ok(())
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            let (lines, row) = &mut *self.lines.lock().unwrap();
+            lines[*row].clear();
+            Ok(())
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[cfg(feature = "progress")]
+    #[test]
+    fn the_bar_is_drawn_and_removed_on_terminals_of_any_width() {
+        for width in [1, 20, 41, 80, 200] {
+            let mut reporter = Reporter::new(Progress::Bar, 30);
+            reporter.begin(12, 9);
+            let screen = Screen::new(width);
+            let bar = reporter.bar.as_ref().unwrap();
+            bar.set_draw_target(indicatif::ProgressDrawTarget::term_like(Box::new(screen.clone())));
+            for _ in 0..4 {
+                reporter.batch(0.5);
+            }
+            // A narrow terminal breaks the line, but shows all of its text.
+            let text = screen.text().replace('\n', "");
+            for part in ["epoch12/30", "4/9", "loss0.5000", "left"] {
+                assert!(text.replace(' ', "").contains(part), "{width}: {text}");
+            }
+            if width >= 80 {
+                assert!(!screen.text().contains('\n'), "{width}: {}", screen.text());
+            }
+            reporter.bar.take().unwrap().finish_and_clear();
+            assert_eq!(screen.text(), "", "{width}");
+        }
     }
 }

@@ -112,6 +112,27 @@ fn a_loss_that_is_not_finite_names_the_line_of_the_operation() {
     assert!(error.starts_with(start) && error.contains(&format!("fit/tests.rs:{line}:")), "{error}");
 }
 
+#[test]
+fn a_nan_in_the_data_is_reported_as_such() {
+    let x = Tensor::from([[1.0, f64::NAN], [2.0, 3.0]]);
+    let data = DataLoader::new(Samples::new(x, Tensor::from([0i64, 1])).unwrap(), 2);
+    let (mut sgd, generator) = (Sgd::new(0.1), &mut Generator::new(0));
+    let error = Fit::new(1).progress(Progress::Quiet).run(
+        &mut model(),
+        &mut sgd,
+        &data,
+        generator,
+        |model, tape, x| model.forward(tape.constant(x)),
+        |logits, classes| cross_entropy(&logits, classes),
+    );
+    let text = error.unwrap_err().to_string();
+    assert!(text.contains("the constant [2, 2] given at") && text.contains("holds NaN at [0, 1]"), "{text}");
+    assert!(
+        text.ends_with("\n  hint: the data has NaN: replace it (`nan_to_num`) or leave out these samples"),
+        "{text}"
+    );
+}
+
 /// The settings of a short training run that writes all its files into `folder`.
 fn in_folder(folder: &Path) -> Fit<'static, f64, Tensor<f64>> {
     Fit::new(3).metric("accuracy", Accuracy::new()).folder(folder)
@@ -384,6 +405,51 @@ fn a_callback_ends_the_training() {
     assert_eq!(calls.into_inner(), 2);
     let failing = Fit::new(9).on_epoch(|_, _| Err(crate::Error::Dataset("no".to_owned())));
     assert_eq!(run(failing, &mut model()).unwrap_err().to_string(), "no");
+}
+
+/// The environment variable that makes the test [`child`] train.
+const CHILD: &str = "WENGERT_TEST_PROGRESS";
+
+#[test]
+fn child() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    for last in [2, 3] {
+        let fit = Fit::new(3).on_epoch(move |history, _| {
+            let is_last = history.epochs().len() == last;
+            Ok(if is_last { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) })
+        });
+        let history = fit.progress(Progress::Bar).run(
+            &mut model(),
+            &mut Sgd::new(0.1),
+            &data(),
+            &mut Generator::new(5),
+            |model, tape, x| model.forward(tape.constant(x)),
+            |logits, classes| cross_entropy(&logits, classes),
+        );
+        assert_eq!(history.unwrap().epochs().len(), last);
+    }
+}
+
+/// A child process trains, because the output belongs to the process. Its standard error is no terminal.
+#[test]
+fn the_last_line_has_the_total_time_also_after_a_callback_ends_the_training() {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", "fit::tests::child", "--nocapture"]).env(CHILD, "1").output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    // The first line begins with text of the test runner.
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("epoch ")).collect();
+    assert_eq!(lines.len(), 6, "{text}");
+    let words = |line: usize| lines[line].split_whitespace().collect::<Vec<_>>();
+    for line in [0, 1, 3, 4] {
+        assert!(lines[line].contains("  loss ") && lines[line].ends_with(" s left"), "{text}");
+    }
+    assert_eq!(words(2)[..6], ["stopped", "by", "a", "callback", "after", "epoch"], "{text}");
+    assert_eq!((words(2)[6], words(2)[8]), ("2:", "s"), "{text}");
+    // After the last epoch, the callback has nothing to end.
+    assert!(lines[5].contains("epoch 3/3  loss ") && lines[5].ends_with(" s") && !lines[5].contains("left"), "{text}");
 }
 
 #[test]

@@ -129,7 +129,7 @@ impl BinaryScores {
     /// let mut scores = BinaryScores::new();
     /// scores.update(&Tensor::from([-1.5, 0.5, 2.0, 3.0]), &Tensor::from([0, 0, 1, 1]))?;
     /// assert_eq!(scores.accuracy(0.0), 0.75);
-    /// // The metric of a training whose targets are numbers.
+    /// // The metric of a training run whose targets are numbers.
     /// let fit: Fit<f32, Tensor, Tensor> = Fit::new(5).metric("accuracy", BinaryScores::new().by(|scores| scores.accuracy(0.0)));
     /// # Ok::<(), wengert_nn::Error>(())
     /// ```

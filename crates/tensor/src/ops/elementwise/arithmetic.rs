@@ -122,9 +122,8 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A finite negative base with a fractional
     /// exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the square root or its inverse, which differ from the power at
-    /// -0 and -∞. The root of -0 is -0, and the root of -∞ is NaN. Refuses a negative number as the exponent of i64. If the elements are u8,
-    /// a negative number is first converted to u8, for example -1 to 255, as in other operations. If the exponents are a tensor, an integer
-    /// with a negative exponent gives 0, except for the bases 1 and -1. PyTorch: `pow`, `float_power`.
+    /// -0 and -∞. The root of -0 is -0, and the root of -∞ is NaN. Refuses a negative number as the exponent of integers. If the exponents
+    /// are a tensor, an integer with a negative exponent gives 0, except for the bases 1 and -1. PyTorch: `pow`, `float_power`.
     #[in_place(Binary::Pow)]
     #[doc(alias("powf", "powi", "power", "float_power", "__pow__"))]
     fn try_pow(&self, exponent: impl Operand<Self>) -> Result<Self>
@@ -132,8 +131,9 @@ pub trait Arithmetic: TensorLike {
         Self::Elem: Number,
     {
         let at = Site::here("pow");
+        check_exponent::<Self>(&exponent, at)?;
         let exponent = exponent.into_argument(self)?;
-        if let Some(root) = root(&exponent, at)? {
+        if let Some(root) = root(&exponent) {
             return self.apply_unary(root, at);
         }
         let (x, y) = broadcast_two(self, exponent, at)?;
@@ -343,18 +343,21 @@ pub trait Arithmetic: TensorLike {
     }
 }
 
-/// Returns the root that a power computes if its exponent is the number 1/2 or -1/2, and `None` for other exponents. Refuses a negative
-/// number as the exponent of i64. If the elements are u8, a negative number was already converted to a u8, for example -1 to 255.
-pub(crate) fn root<A: TensorLike>(exponent: &Argument<A>, at: Site) -> Result<Option<Unary>, Error> {
-    let Argument::Number(exponent) = exponent else { return Ok(None) };
-    let exponent = exponent.to_f64();
-    let is_refused = A::Elem::DTYPE.is_integer() && exponent < 0.0;
+/// Refuses a negative number as the exponent of integers. The message is PyTorch's.
+pub(crate) fn check_exponent<A: TensorLike>(exponent: &impl Operand<A>, at: Site) -> Result<(), Error> {
+    let is_refused = A::Elem::DTYPE.is_integer() && exponent.is_negative_number();
     ensure!(!is_refused, at, "Integers to negative integer powers are not allowed.");
-    Ok(match exponent {
+    Ok(())
+}
+
+/// Returns the root that a power computes if its exponent is the number 1/2 or -1/2, and `None` for other exponents.
+pub(crate) fn root<A: TensorLike>(exponent: &Argument<A>) -> Option<Unary> {
+    let Argument::Number(exponent) = exponent else { return None };
+    match exponent.to_f64() {
         0.5 => Some(Unary::PowHalf),
         -0.5 => Some(Unary::PowMinusHalf),
         _ => None,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -369,6 +372,13 @@ mod tests {
         assert_eq!(x.try_pow(-1).unwrap_err().sentence(), refused);
         assert_eq!(x.try_pow_(-2).unwrap_err().sentence(), refused);
         assert_eq!(Tensor::<i64>::zeros(0).try_pow(-1).unwrap_err().sentence(), refused);
+        let mut bytes = Tensor::from([2u8, 1, 255]);
+        for exponent in [-1, -256] {
+            assert_eq!(bytes.try_pow(exponent).unwrap_err().sentence(), refused);
+            assert_eq!(bytes.try_pow_(exponent).unwrap_err().sentence(), refused);
+        }
+        assert_eq!(Tensor::<u8>::zeros(0).try_pow(-1.0).unwrap_err().sentence(), refused);
+        assert_eq!(bytes.pow(3).to_vec(), [8, 1, 255]);
         assert_eq!(x.pow(Tensor::scalar(-1)).to_vec(), [0, 1, -1, 0]);
         x.pow_(2);
         assert_eq!(x.to_vec(), [4, 1, 1, 0]);

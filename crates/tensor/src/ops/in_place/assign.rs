@@ -7,7 +7,7 @@
 use wengert_macros::twins;
 
 use crate::engine::elementwise;
-use crate::ops::elementwise::arithmetic::root;
+use crate::ops::elementwise::arithmetic::{check_exponent, root};
 use crate::ops::elementwise::mixed::masked_fill;
 use crate::ops::primitive::eager::check_binary;
 use crate::ops::primitive::pair::{
@@ -60,10 +60,13 @@ pub trait InPlace: TensorLike {
     /// Computes `self = op(self, other)`. As in PyTorch, overlaps in memory are refused before unequal shapes.
     #[doc(hidden)]
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Self::Error> {
+        if op == Binary::Pow {
+            check_exponent::<Self>(&other, at)?;
+        }
         let other = other.into_argument(self)?;
         self.check_write(array(&other), at)?;
         if op == Binary::Pow
-            && let Some(root) = root(&other, at)?
+            && let Some(root) = root(&other)
         {
             let value = self.apply_unary(root, at)?;
             return self.put(value, at);
@@ -163,10 +166,13 @@ pub trait InPlace: TensorLike {
 impl<T: Element> InPlace for Tensor<T> {
     // Does the same as the default method of `InPlace`, but does not expand the other operand if it is an array.
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
+        if op == Binary::Pow {
+            check_exponent::<Self>(&other, at)?;
+        }
         let other = other.into_argument(self)?;
         self.check_write(array(&other), at)?;
         if op == Binary::Pow
-            && let Some(root) = root(&other, at)?
+            && let Some(root) = root(&other)
         {
             let value = self.apply_unary(root, at)?;
             return self.put(value, at);

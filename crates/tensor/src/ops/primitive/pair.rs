@@ -14,6 +14,11 @@ use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
 pub trait Operand<A: TensorLike> {
     /// Converts `self` to the second operand of an operation whose first operand is `first`.
     fn into_argument(self, first: &A) -> Result<Argument<A>, A::Error>;
+
+    /// Returns true if the operand is a number below 0, before its conversion to an element.
+    fn is_negative_number(&self) -> bool {
+        false
+    }
 }
 
 /// The second operand of an operation that takes no numbers, such as a matrix product. It is another `A`, by reference or by value, or, if
@@ -96,6 +101,10 @@ impl<A: TensorLike> Operand<A> for Argument<A> {
     fn into_argument(self, _first: &A) -> Result<Argument<A>, A::Error> {
         Ok(self)
     }
+
+    fn is_negative_number(&self) -> bool {
+        matches!(self, Argument::Number(value) if value.to_f64() < 0.0)
+    }
 }
 
 impl<T: Element> Operand<Tensor<T>> for Tensor<T> {
@@ -111,6 +120,10 @@ macro_rules! numbers {
         impl<A: TensorLike> Operand<A> for $number {
             fn into_argument(self, _first: &A) -> Result<Argument<A>, A::Error> {
                 Ok(Argument::Number(A::Elem::$from(self as _)))
+            }
+
+            fn is_negative_number(&self) -> bool {
+                (*self as f64) < 0.0
             }
         }
     )*};

@@ -102,7 +102,8 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// Returns -(y ln x + (1 - y) ln(1 - x)) for the probabilities x (`self`) and y (`target`). The logarithms are raised to at least -100.
     /// The gradient to `self` is (x - y) / (x (1 - x)) with a divisor of at least 1e-12. The gradient to `target` is ln((1 - x) / x), which
     /// is unbounded. Both shapes must be equal. `weight` expands to this shape. Refuses elements of `self` and of `target` outside [0, 1].
-    /// PyTorch: `nn.functional.binary_cross_entropy`.
+    /// PyTorch refuses NaN too. Here NaN gives NaN, so that the search for the first NaN finds its origin. PyTorch:
+    /// `nn.functional.binary_cross_entropy`.
     fn try_binary_cross_entropy(
         &self,
         target: impl ArrayOperand<Self>,
