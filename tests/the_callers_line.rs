@@ -900,7 +900,7 @@ const ELSEWHERE: [(&str, &str); 28] = [
     ("input", "called within an operation's derivative"),
     ("batched", "called within an operation's batching rule"),
     ("is_batched", "called within an operation's batching rule"),
-    ("place", "called by the tape"),
+    ("index_of", "called by the tape"),
     ("each_part", "hands on the panic of a task; tested in memory/threads/mod.rs"),
     ("elementwise_affine", "fails only without memory, and the layer of this size cannot be made"),
     ("map_gradient", "fails only if the tape is full"),

@@ -368,12 +368,12 @@ mod tests {
     fn the_bar_is_drawn_and_removed_on_terminals_of_any_width() {
         for width in [1, 20, 41, 80, 200] {
             let mut reporter = Reporter::new(Progress::Bar, 30);
-            reporter.begin(12, 9);
+            reporter.start_epoch(12, 9);
             let screen = Screen::new(width);
             let bar = reporter.bar.as_ref().unwrap();
             bar.set_draw_target(indicatif::ProgressDrawTarget::term_like(Box::new(screen.clone())));
             for _ in 0..4 {
-                reporter.batch(0.5);
+                reporter.finish_batch(0.5);
             }
             // A narrow terminal breaks the line, but shows all of its text.
             let text = screen.text().replace('\n', "");
