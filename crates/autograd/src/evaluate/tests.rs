@@ -403,7 +403,7 @@ fn filter<'t>(x: Var<'t, f64>, factor: f64) -> [Var<'t, f64>; 2] {
         // Differences of shifted copies, in both dimensions. The gradients of a slice and of a diagonal are 0 outside of it.
         let q = p.pad(&[1, 1, 1, 1], PadMode::Constant(0.0)) * factor;
         p += (q.slice(0, ..2) - q.slice(0, 2..)).slice(1, 1..3) + (q.slice(1, ..2) * q.slice(1, 2..)).slice(0, 1..3);
-        loss += p.diagonal(0, 0, 1).exp().sum(..);
+        loss += p.diagonal(0, 0, 1).exp().sum(..) + p.pad(&[1, 0, 0, 1], PadMode::Constant(0.0)).sum(..);
         loss += try_cat(&[turned.reshape([4]), row.reshape([2])], 0).unwrap().square().sum(..);
     }
     let [dx] = loss.grad([x]);
@@ -537,6 +537,45 @@ fn shifts_of_a_gradient_are_slices_of_one_copy() {
     // Two adjoints pad `x`, and two pad the gradient.
     assert_eq!(count(|work| matches!(work, Work::Embed(..))), 4, "{steps:?}");
     assert_eq!(count(|work| matches!(work, Work::Cat { .. } | Work::Node(..))), 0, "{steps:?}");
+}
+
+/// Checks that slices of expanded adjoints and of zeros keep their shapes.
+#[test]
+fn slices_of_expanded_adjoints_keep_their_shapes() {
+    let tape = Tape::new();
+    let (x, y) = (tape.var(&Tensor::<f64>::ones([3, 5])), tape.var(&Tensor::<f64>::ones([7])));
+    let [padded_x, padded_y] = [x, y].map(|x| x.pad(&[1, 1], PadMode::Constant(0.0)));
+    let [dx, dy] = (padded_x.narrow(1, 1, 5).sum(..) + padded_y.narrow(0, 1, 7).sum(..)).grad([x, y]);
+    assert_eq!((dx.sum(..).value().item(), dx.sum(1).value().to_vec()), (15.0, vec![5.0; 3]));
+    assert_eq!((dx.square().sum(..) + dy.square().sum(..)).value().item(), 22.0);
+    assert_eq!(x.pad(&[0, 0, 2, 2], PadMode::Constant(0.0)).narrow(0, 0, 2).sum(1).value().to_vec(), [0.0, 0.0]);
+    // Two slices of a row, expanded and then shifted in different directions.
+    let row = tape.var(&Tensor::from([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]]));
+    let shifted =
+        |start: usize, pads: [isize; 2]| row.narrow(1, start, 6).expand([4, 6]).pad(&pads, PadMode::Constant(0.0));
+    let sum = shifted(0, [1, 0]) + shifted(1, [0, 1]);
+    assert_eq!(sum.value(), Tensor::from([[2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 6.0]]).expand([4, 7]));
+    assert_eq!(sum.sum(0).value().to_vec(), [8.0, 16.0, 24.0, 32.0, 40.0, 48.0, 24.0]);
+}
+
+/// Checks that planning takes few steps if sums of neighbours are on top of each other, without factors between them.
+#[test]
+fn repeated_sums_of_neighbours_are_planned_quickly() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from_fn([5, 6], |i| (i[0] * 2 + i[1]) as f64));
+    let mut y = x;
+    for round in 0..30 {
+        let padded = y.pad(&[1, 0, 0, 1], PadMode::Constant(0.0));
+        let part = |rows, columns| padded.narrow(0, rows, 5).narrow(1, columns, 6);
+        y = if round % 2 == 0 { part(0, 0) + part(1, 1) } else { part(0, 1) + part(1, 0) + part(1, 1) };
+    }
+    let [dx] = y.sum(..).grad([x]);
+    let roots = [y.index, dx.index];
+    let record = tape.record.borrow();
+    let expected = one_at_a_time(&tape, &roots).unwrap();
+    let steps = plan(&record, &roots, DType::F64, true);
+    assert!(steps.steps.len() < 3000, "{}", steps.steps.len());
+    assert_eq!(record.run(&steps, wengert_tensor::Site::here("test")).unwrap(), expected);
 }
 
 /// Checks that the steps of a region (consecutive small steps) may write parts of a concatenation that has its own memory.

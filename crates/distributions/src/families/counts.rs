@@ -99,8 +99,8 @@ pub(crate) fn counts_to<A: Array>(most: usize, x: &A, rank: usize) -> Result<A> 
 
 /// Returns count · logarithm, and 0 where the count is 0.
 pub(crate) fn times<A: Array>(count: &A, logarithm: &A) -> Result<Expr<A>, A::Error> {
-    let none = count.try_eq(0.0)?.try_logical_and(&logarithm.try_eq(f64::NEG_INFINITY)?)?;
-    // For a count of 0, replaces a logarithm of -∞ by 0, because 0 · ∞ is NaN. Other logarithms remain: they are the derivative with respect
-    // to the count.
+    let none = count.try_eq(0.0)?.try_logical_and(&logarithm.try_isfinite()?.try_logical_not()?)?;
+    // For a count of 0, replaces a logarithm that is not finite by 0, because 0 · ∞ is NaN. Finite logarithms remain, because they are the
+    // derivative with respect to the count.
     Ok(Expr::from(filled((of(count) * 0.0 + logarithm).get()?, &[none], 0.0)) * count)
 }

@@ -49,6 +49,10 @@ fn probabilities_of_zero_do_not_spoil_gradients() {
     assert_eq!(slope(0.0, |p| NegativeBinomial::new(3.0, p).log_prob(0.0)), -3.0);
     assert_eq!(slope(0.0, |rate| Poisson::new(rate).log_prob(0.0)), -1.0);
     assert!(slope(0.0, |p| Bernoulli::new(p).entropy()).is_finite());
+    // Equal distributions that are certain have no divergence.
+    let certain = &Tensor::from([0.0, 1.0]);
+    assert_eq!(kl_divergence(&Bernoulli::new(certain), &Bernoulli::new(certain)).to_vec(), [0.0, 0.0]);
+    assert_eq!(kl_divergence(&Categorical::new(certain), &Categorical::new(certain)).item(), 0.0);
     assert!(slope(0.0, |p| kl_divergence(&Bernoulli::new(p), &Bernoulli::new(p.tape().constant(0.5)))).is_finite());
 }
 

@@ -4,7 +4,7 @@
 //! | sum | rewritten |
 //! |---|---|
 //! | of adjoints of slices; each term is 0 outside one slice | one concatenation of the nonzero parts |
-//! | of adjoints of slices that shift the same value | the value with zeros at both ends, and slices of it |
+//! | of adjoints of slices that shift the same value | a sum of slices of the value, which is padded with zeros once |
 //! | of products of a transposed and another matrix, Σ xᵢᵀ gᵢ | one product over all rows, [x₁; x₂; …]ᵀ [g₁; g₂; …] |
 //!
 //! The first kind of sum is the gradient of a sequence that is read step by step. The second kind is the gradient of a sum of neighbours,
@@ -261,7 +261,7 @@ impl Rewriting {
             let operand = |slice: SliceAdjoint| SliceAdjoint { x: self.operand(slice.x), ..slice };
             let order = positions_by_key(&mut slices.iter().map(|slice| (slice.start, slice.end)));
             let slices: Vec<SliceAdjoint> = order.into_iter().map(|position| operand(slices[position])).collect();
-            let slices = self.shifts(*along, slices, node, &mut terms);
+            let slices = self.define_shifts(*along, slices, node, &mut terms);
             if !slices.is_empty() {
                 self.define_slice_sum(*along, &slices, node, &mut terms);
             }
@@ -293,9 +293,9 @@ impl Rewriting {
         (x, self.values.intern_shape(&to))
     }
 
-    /// Finds the adjoints among `slices` that are different shifts of the same value, filled with zeros at the ends. Defines the value with zeros at
-    /// both ends once, and adds slices of it to `terms`. Returns the other slices.
-    fn shifts(
+    /// Finds the adjoints among `slices` that shift the same value by different amounts. Pads this value with zeros at both ends, and adds
+    /// one slice of the padded value to `terms` for each shift. Returns the other adjoints.
+    fn define_shifts(
         &mut self,
         (axis, whole): (usize, ShapeId),
         slices: Vec<SliceAdjoint>,
@@ -303,7 +303,7 @@ impl Rewriting {
         terms: &mut Vec<Id>,
     ) -> Vec<SliceAdjoint> {
         let to = self.values.shapes[whole].clone();
-        let shifts: Vec<Option<Shift>> = slices.iter().map(|slice| self.shift(*slice, axis, to[axis])).collect();
+        let shifts: Vec<Option<Shift>> = slices.iter().map(|slice| self.as_shift(*slice, axis, to[axis])).collect();
         let mut rest = Vec::new();
         for (slice, shift) in slices.iter().zip(&shifts) {
             let Some(Shift { x, by }) = *shift else {
@@ -329,15 +329,18 @@ impl Rewriting {
         rest
     }
 
-    /// Returns the adjoint of `slice` as a shift of a value along the dimension `axis`, which has `len` elements in the adjoint. Returns
-    /// `None` if the adjoint lacks elements of the value that such a shift would have, or if more than half of it is filled with zeros.
-    fn shift(&self, SliceAdjoint { start, end, x }: SliceAdjoint, axis: usize, len: usize) -> Option<Shift> {
-        let rank = |shape: ShapeId| self.values.shapes[shape].rank();
+    /// Returns the adjoint of `slice` as a [`Shift`] along the dimension `axis`, which has `len` elements in the adjoint. Returns `None` if
+    /// the adjoint lacks elements that the shift would have, or if more than half of its elements are zeros.
+    fn as_shift(&self, SliceAdjoint { start, end, x }: SliceAdjoint, axis: usize, len: usize) -> Option<Shift> {
+        let shapes = &self.values.shapes;
         let (x, first) = match self.values.list[x.0 as usize].definition {
-            Definition::View(view, from, whole) if rank(from) == rank(x.1) => match self.values.views[view] {
-                View::Slice { axis: other, start, step: 1, .. } if other == axis => ((whole, from), start),
-                _ => (x, 0),
-            },
+            // If the slice is expanded afterwards, the shapes differ.
+            Definition::View(view, from, whole) if self.values.views[view].shape(&shapes[from]) == shapes[x.1] => {
+                match self.values.views[view] {
+                    View::Slice { axis: other, start, step: 1, .. } if other == axis => ((whole, from), start),
+                    _ => (x, 0),
+                }
+            }
             _ => (x, 0),
         };
         let size = self.values.shapes[x.1][axis] as isize;
