@@ -118,7 +118,7 @@ impl Group {
             group: self,
             length: N,
             tail_length: 0,
-            bucket_length: DEFAULT_BUCKET_BYTES,
+            bucket_length: DEFAULT_BUCKET_BYTES / size_of::<f64>(),
             partitioning: Partitioning::Buckets,
         };
         let node = |round| {
@@ -355,7 +355,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     #[track_caller]
     pub fn try_sharded(self, model: &(impl Module<T> + ?Sized)) -> Result<Self> {
         self.check_not_sharded("`gather` them before `sharded`")?;
-        self.divide_states(model, Site::here("sharded"))
+        self.with_divided_states(model, Site::here("sharded"))
     }
 
     /// Divides the parameters and the optimiser's states among the ranks (ZeRO, stage 3), so that each of N ranks has
@@ -390,7 +390,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// ranks' slices are lost with `self`. So parameters that are sharded, and therefore NaN in the model, stay NaN.
     #[track_caller]
     pub fn try_sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Result<Self> {
-        let mut parallel = self.divide_states(model, Site::here("sharded_parameters"))?;
+        let mut parallel = self.with_divided_states(model, Site::here("sharded_parameters"))?;
         parallel.release(model)?;
         Ok(parallel)
     }
@@ -398,7 +398,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// Divides the optimiser's states among the ranks. Keeps existing shards if the same parameters are frozen as
     /// before. Otherwise replaces the shards, or returns an error if they have values or states. Returns an error if
     /// the optimiser is not elementwise.
-    fn divide_states(mut self, model: &(impl Module<T> + ?Sized), at: Site) -> Result<Self> {
+    fn with_divided_states(mut self, model: &(impl Module<T> + ?Sized), at: Site) -> Result<Self> {
         if !self.optimizer.is_elementwise() {
             let path = std::any::type_name::<O>();
             let path = path.split('<').next().unwrap_or(path);

@@ -43,7 +43,7 @@ fn with_site(error: Error, at: Site) -> Error {
     }
 }
 
-/// A type that stands for the generic function [`lines`], because a generic function is not a value. The method
+/// A type that stands for the generic function [`transform_lines`], because a generic function is not a value. The method
 /// `float_instance` chooses the instance for an element type.
 struct Lines;
 

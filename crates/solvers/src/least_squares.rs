@@ -349,7 +349,7 @@ impl Point {
     }
 }
 
-/// The trust region: the steps p with |D p| ≤ `radius`. D has the diagonal `scale`. `parameter` is the Levenberg-Marquardt parameter of the
+/// The trust region: the steps p with |D p| ≤ `radius`. D has the diagonal `scale`. `damping` is the Levenberg-Marquardt parameter of the
 /// last step.
 struct TrustRegion {
     scale: Vec<f64>,
@@ -357,7 +357,7 @@ struct TrustRegion {
     damping: f64,
 }
 
-/// The decision of [`TrustRegion::judge`] about a step, with the numbers on which it is based.
+/// The decision of [`TrustRegion::update`] about a step, with the numbers on which it is based.
 struct StepOutcome {
     is_accepted: bool,
     /// The actual and the predicted relative decrease of the sum of squares.
@@ -444,7 +444,7 @@ impl Subproblem {
         Ok(Subproblem { values, right, target, scale: scale.to_vec() })
     }
 
-    /// Returns the step that minimises |J p + y|² with |D p| close to `radius` or below. Sets `parameter`, which is the Levenberg-Marquardt
+    /// Returns the step that minimises |J p + y|² with |D p| close to `radius` or below. Sets `damping`, which is the Levenberg-Marquardt
     /// parameter of the last step, to the parameter of this step (Moré, section 5; MINPACK's `lmpar`).
     fn step(&self, damping: &mut f64, radius: f64) -> Step {
         let rank_limit = f64::EPSILON * self.values.len() as f64 * self.values.first().copied().unwrap_or(0.0);

@@ -41,7 +41,7 @@ pub struct Gradients<T: Float = f32> {
     parameters: Vec<(u64, Tensor<T>)>,
     /// The changes of buffers, each with the buffer's id, in the order of recording.
     changes: Vec<(u64, BufferChange<Tensor<T>>)>,
-    /// True after the addition of gradients of another tape or process, which removes the gradients of variables.
+    /// True if these gradients are from several tapes or processes. They then have no gradients of variables.
     is_of_several_tapes: bool,
     pub(super) evaluated_layer: Option<&'static str>,
 }
@@ -111,8 +111,8 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Returns these gradients with other values for the parameters and other changes of buffers, such as the means over several processes.
-    /// The arguments are as in [`from_parts`](Self::from_parts). The result has no gradients of variables, as the sum of gradients of
-    /// several tapes. It keeps the [`evaluated_layer`](Self::evaluated_layer).
+    /// The arguments are as in [`from_parts`](Self::from_parts). Like a sum of gradients of several tapes, the result has no gradients of
+    /// variables. It keeps the [`evaluated_layer`](Self::evaluated_layer).
     ///
     /// ```
     /// # use wengert_autograd::prelude::*;

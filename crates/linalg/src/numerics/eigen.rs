@@ -52,7 +52,7 @@ pub(crate) fn symmetric<T: Float>(
             }
             let mut columns = zeros(order, order)?;
             copy_transposed(Rows { data: &pairs.vectors, stride: order }, (order, order), &mut columns, order);
-            out.copy_from_slice(reduced.reflectors.apply_kernel(columns, order)?.as_slice().unwrap_or_default());
+            out.copy_from_slice(reduced.reflectors.multiply(columns, order)?.as_slice().unwrap_or_default());
             return Ok(());
         }
         vectors => vectors,

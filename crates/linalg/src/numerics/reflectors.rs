@@ -112,7 +112,7 @@ impl<T: Float> Reflectors<T> {
     }
 
     /// Returns the product of the reflections and the matrix `data`, `[order, columns]`.
-    pub(crate) fn apply_kernel(&self, mut data: Vec<T>, columns: usize) -> Result<Tensor<T>, Failure> {
+    pub(crate) fn multiply(&self, mut data: Vec<T>, columns: usize) -> Result<Tensor<T>, Failure> {
         if !self.in_blocks() {
             vectorized(
                 #[inline(always)]

@@ -129,8 +129,8 @@ fn write_divided<T: Float>(
 ) -> Result<(), Failure> {
     let count = if out.full { height } else { width };
     let [inner, size] = if tall_q.is_some() { [width; 2] } else { [height, count] };
-    let right = apply_kernel(&reduced.right, &found.right, [width; 3])?;
-    let left = apply_kernel(&reduced.left, &found.left, [width, inner, size])?;
+    let right = multiply_by_vectors(&reduced.right, &found.right, [width; 3])?;
+    let left = multiply_by_vectors(&reduced.left, &found.left, [width, inner, size])?;
     let (left, right) = (left.as_slice().unwrap_or_default(), right.as_slice().unwrap_or_default());
     let long = match tall_q {
         Some(q) => Cow::Owned(long_vectors(&q.product(count)?, left, [height, count, width])?),
@@ -144,7 +144,7 @@ fn write_divided<T: Float>(
 
 /// Returns the product of the reflections and a matrix `[rows, columns]`. The first `count` columns of this matrix are the vectors in
 /// `vectors`, in reverse order. Its other columns are columns of the identity.
-fn apply_kernel<T: Float>(
+fn multiply_by_vectors<T: Float>(
     reflectors: &Reflectors<T>,
     vectors: &[T],
     [count, rows, columns]: [usize; 3],
@@ -155,7 +155,7 @@ fn apply_kernel<T: Float>(
     }
     let descending: Vec<T> = vectors.chunks_exact(count).rev().flatten().copied().collect();
     copy_transposed(Rows { data: &descending, stride: count }, (count, count), &mut out, columns);
-    reflectors.apply_kernel(out, columns)
+    reflectors.multiply(out, columns)
 }
 
 /// Computes the singular values and vectors of an upper bidiagonal matrix by implicit QR steps. If the matrix has one more column than

@@ -53,8 +53,8 @@ impl<T: Float> Settings<'_, T> {
         Ok(history)
     }
 
-    /// Updates early stopping. If the training has a folder, writes the log, and the model if this epoch improves the
-    /// measure. The log is written before the checkpoint. So after an interruption, the log has at least as many epochs
+    /// Passes the last epoch's measure to early stopping. If the training has a folder, also writes the log, and the
+    /// model if the measure improved. The log is written before the checkpoint. So after an interruption, the log has at least as many epochs
     /// as the checkpoint, unless the checkpoint is from an earlier training run.
     pub(super) fn record_epoch(&mut self, history: &History, model: &dyn Module<T>) -> Result<()> {
         let improved = self.stopping.update(last_measure(history, "early stopping", &self.monitor)?);

@@ -317,7 +317,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
         optimizer: &mut P,
         generator: &Generator,
     ) -> Result<()> {
-        if let Some(lr) = self.settings.step_plateau(history)? {
+        if let Some(lr) = self.settings.update_plateau(history)? {
             optimizer.set_lr(lr);
         }
         let Some(folder) = &self.settings.folder else { return Ok(()) };

@@ -70,7 +70,7 @@ impl Reporter {
     #[cfg(not(feature = "progress"))]
     pub(super) fn start_epoch(&mut self, _: u64, _: usize) {}
 
-    /// Moves the bar, if there is one, because a batch is complete. `loss` is the mean loss so far.
+    /// Advances the bar by one batch, if there is a bar. `loss` is the mean loss so far.
     #[cfg(feature = "progress")]
     pub(super) fn finish_batch(&self, loss: f64) {
         if let Some(bar) = &self.bar {

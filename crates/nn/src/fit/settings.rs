@@ -138,7 +138,7 @@ impl<T: Float> Settings<'_, T> {
 
     /// Updates the plateau schedule, and returns its learning rate for the next epoch, or `None` without a plateau
     /// schedule. If the history does not have the measure of the schedule, returns an error.
-    pub(super) fn step_plateau(&mut self, history: &History) -> Result<Option<f64>> {
+    pub(super) fn update_plateau(&mut self, history: &History) -> Result<Option<f64>> {
         let Some((name, plateau)) = &mut self.plateau else { return Ok(None) };
         Ok(Some(plateau.step(last_measure(history, "plateau", name)?)))
     }

@@ -6,7 +6,7 @@ use super::field::Field;
 use super::tableau::{Tableau, interpolation_weight};
 use crate::error::Result;
 
-/// The number of elements that [`combine`] computes at a time, so that they stay in the first-level cache: 512 numbers
+/// The number of elements that [`add_scaled_slopes`] computes at a time, so that they stay in the first-level cache: 512 numbers
 /// of each slope, at most 32 KiB.
 const BLOCK: usize = 512;
 

@@ -98,7 +98,7 @@ impl Tiling {
         Self::cut(numel, unit_len, part_len(unit_len, BLOCK), work)
     }
 
-    /// Returns the tiling into units of `unit` elements and blocks of `block` elements. `work` is the estimated cost per element, in
+    /// Returns the tiling into units of `unit_len` elements and blocks of `block_len` elements. `work` is the estimated cost per element, in
     /// additions: 2 for a separate addition, because reading its operands costs as much as adding them.
     fn cut(numel: usize, unit_len: usize, block_len: usize, work: usize) -> Self {
         let blocks_per_unit = unit_len.div_ceil(block_len);

@@ -106,8 +106,8 @@ impl<'a, T: Scalar> TransposedTile<'a, T> {
     }
 }
 
-/// Reads a tile of the transposed operand `data` to `to`. The tile is the given rows and columns of a matrix of `width` columns. Rows of
-/// `to` are `pitch` apart.
+/// Copies a tile of the transposed operand `data` into `to`. The tile consists of the given rows and columns of a matrix with `width`
+/// columns. Successive rows of `to` begin `pitch` elements apart.
 fn read_tile<T: Scalar>(
     data: &[T],
     space: &IterationSpace<1>,
@@ -182,7 +182,7 @@ fn start_of_row(i: usize, step: isize) -> usize {
 }
 
 /// Computes `to[j, i] = x[i, j]` for a square of [`SIDE`] rows `i` and columns `j`. Rows of `x` are `step` apart, and rows of `to` are
-/// `pitch` apart. If one of these distances is negative, its slice begins with the last row.
+/// `pitch` apart. If `step` is negative, `x` begins with its last row. If `pitch` is negative, `to` begins with its last row.
 #[inline]
 fn square<T: Scalar>(x: &[T], step: isize, pitch: isize, to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]

@@ -164,7 +164,7 @@ impl<T: Float> MultiheadAttention<T> {
     }
 
     /// Joins the outputs of the heads, `[n, heads, l, e / heads]` for n sequences of length l, to e features. The result has the order of
-    /// dimensions that the layer's inputs have. `rank` is the number of dimensions of the inputs. This is the inverse of `split`.
+    /// dimensions that the layer's inputs have. `rank` is the number of dimensions of the inputs. This is the inverse of `split_heads`.
     #[track_caller]
     pub(super) fn join_heads<A: TensorLike>(&self, heads: &A, rank: usize) -> Result<A, A::Error> {
         let shape = heads.shape();

@@ -69,7 +69,7 @@ impl Bags {
 }
 
 /// Returns the position of the first index of each bag, and at the end the position after the last index of the last
-/// bag. Returns an error for the reasons that [`Bags::of`] lists.
+/// bag. Returns an error for the reasons that [`Bags::new`] lists.
 #[track_caller]
 fn bounds(
     indices: &Tensor<i64>,

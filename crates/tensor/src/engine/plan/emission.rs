@@ -173,7 +173,7 @@ impl Placements<'_> {
         members.iter().zip(used).filter(|(_, used)| *used).map(|(&id, _)| id).collect()
     }
 
-    /// Returns the instruction that computes a value. `at` returns the index of the operand's value in the program.
+    /// Returns the instruction that computes a value. `index_of` returns the index of an operand in the program.
     fn instruction(&self, id: Id, index_of: impl Fn(Id) -> u32) -> Instruction {
         match self.values.list[id as usize].definition {
             Definition::Unary(op, x) => Instruction::Unary(op, index_of(x)),

@@ -1,5 +1,5 @@
 //! Regions of a plan: consecutive steps that compute only small values. A region runs in one block of memory, and compiles the steps to
-//! *operations* whose operands have fixed places. So it makes no tensor, and compares no layout, for each of its values.
+//! *operations* whose operands have fixed locations. So it makes no tensor, and compares no layout, for each of its values.
 //!
 //! The first run of a plan executes each step separately, and the second run compiles the regions. So a plan that runs only once finds its
 //! regions, but does not compile them. A region computes the same bits as its steps: it runs the same programs and the same products.
@@ -55,12 +55,12 @@ struct Compiled {
     /// The number of elements of the region's memory.
     len: usize,
     operations: Vec<Operation>,
-    /// The place of each of the region's results.
+    /// The location of each of the region's results.
     results: Vec<Location>,
 }
 
-/// The place of a value: in the region's memory if `input` is `None`, or in the input with this index. For an input, the layout's offset is
-/// relative to the input's lowest element.
+/// The location of a value: in the region's memory if `input` is `None`, or in the input with this index. For an input, the layout's offset
+/// is relative to the input's lowest element.
 #[derive(Clone, Debug)]
 pub(crate) struct Location {
     pub(crate) input: Option<usize>,
@@ -227,7 +227,7 @@ impl Region {
     }
 
     /// Runs the region on the values of its inputs, if it is compiled or can be compiled for them. `steps` are the plan's steps. Passes
-    /// each buffer that is read later to `visit_result`, with its place and the region's memory. Returns false, without a call of
+    /// each buffer that is read later to `visit_result`, with its location and the region's memory. Returns false, without a call of
     /// `visit_result`, if the region's steps must run separately. Returns the errors of `visit_result`.
     pub(crate) fn run<T: Float>(
         &self,
@@ -271,14 +271,14 @@ impl Compiled {
 }
 
 impl Location {
-    /// Returns the elements of the value in this place and their layout, given the inputs' elements and the region's memory.
+    /// Returns the elements of the value in this location and their layout, given the inputs' elements and the region's memory.
     #[inline]
     fn source<'a, T>(&'a self, inputs: &[&'a [T]], memory: &'a [T]) -> Source<'a, T> {
         let data = self.input.map_or(memory, |input| inputs[input]);
         Source { data, layout: &self.layout }
     }
 
-    /// Returns the value in this place as a batch of matrices, which are its last two dimensions.
+    /// Returns the value in this location as a batch of matrices, which are its last two dimensions.
     fn matrices(&self) -> Matrices {
         let &[.., row_stride, column_stride] = self.layout.strides() else {
             unreachable!("matrices have two dimensions")
@@ -317,7 +317,7 @@ fn compile(region: &Region, steps: &[Step], inputs: Vec<Layout>, dtype: DType) -
     Some(Compiled { inputs, len: compilation.len, operations: compilation.operations, results })
 }
 
-/// A region that is being compiled: the operations so far, and the places of the values.
+/// A region that is being compiled: the operations so far, and the locations of the values.
 struct Compilation {
     dtype: DType,
     /// For each buffer, the memory that has its elements: an input or the region's memory, and a layout.
@@ -331,7 +331,7 @@ struct Compilation {
 }
 
 impl Compilation {
-    /// Adds the operations of a step, and records the places of the step's results. Returns `None` if a region cannot contain the step.
+    /// Adds the operations of a step, and records the locations of the step's results. Returns `None` if a region cannot contain the step.
     fn add_step(&mut self, step: &Step) -> Option<()> {
         match &step.work {
             Work::Fused(program) => self.add_program(step, &program.borrow())?,
@@ -460,7 +460,7 @@ impl Compilation {
         self.locations.insert(buffer, Location { input: None, layout });
     }
 
-    /// Returns an operand of a step: a number, or the place of its elements. The place has the shape in which the elements are stored.
+    /// Returns an operand of a step: a number, or the location of its elements. The location has the shape in which the elements are stored.
     fn operand(&self, source: &OperandRef) -> Operand {
         match source {
             OperandRef::Number(value) => Operand::Number(*value),
@@ -469,7 +469,7 @@ impl Compilation {
         }
     }
 
-    /// Returns the place of an operand as a view of shape `shape`, or `None` if this needs a copy. If the operand is a number, adds an
+    /// Returns the location of an operand as a view of shape `shape`, or `None` if this needs a copy. If the operand is a number, adds an
     /// operation that first stores the number in the region's memory.
     fn elements(&mut self, source: &OperandRef, shape: &Shape) -> Option<Location> {
         let Location { input, layout } = match self.operand(source) {

@@ -28,7 +28,7 @@ impl OperandRef {
     }
 }
 
-/// Returns how often each of `buffers` buffers is read: by a step, or as a root.
+/// Returns how often each of the `buffer_count` buffers is read, by steps and as roots.
 pub(super) fn count_reads(steps: &[Step], roots: &[(OperandRef, Shape)], buffer_count: u32) -> Vec<u32> {
     let mut counts = vec![0; buffer_count as usize];
     let sources = steps.iter().flat_map(|step| &step.reads).chain(roots.iter().map(|(source, _)| source));

@@ -11,7 +11,7 @@ use crate::kernel::conv::geometry::{Geometry, WindowAxis};
 #[derive(Clone, Debug)]
 pub(crate) struct PackedAxis {
     /// The parts that a tap (a position in the window) reads. Part `i` has the elements whose padded position has the remainder `i` modulo
-    /// `step`.
+    /// `stride`.
     pub(crate) parts: Vec<usize>,
     stride: usize,
     /// The number of elements in a part, with padding.

@@ -234,7 +234,7 @@ fn map_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: 
 /// pairs of a base and an exponent that `pow_ordinary` does not support, and for the exponents -1, 2 and 3, calls [`unusual_power`].
 #[inline(always)]
 fn map_ordinary_powers<T: FloatMath, const FMA: bool>(x: Operand<T>, y: Operand<T>, out: &mut [T]) {
-    let parity = if let Operand::Splat(y) = y { T::is_odd_integer(y) } else { None };
+    let parity = if let Operand::Splat(y) = y { T::integer_parity(y) } else { None };
     // An operand that is one number is copied to an array, so that one loop serves both kinds of operands. The array of a slice first holds
     // ones.
     let splat = |operand| if let Operand::Splat(number) = operand { [number; 64] } else { [T::ONE; 64] };
@@ -297,7 +297,7 @@ fn unusual_power<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
     if y == T::from_f64(3.0) {
         return T::cube::<FMA>(x);
     }
-    match T::is_odd_integer(y) {
+    match T::integer_parity(y) {
         Some(odd) if (FMA || !T::POW_NEEDS_FMA) && x < T::ZERO && T::is_ordinary_pow(-x, y) => {
             let power = T::pow_ordinary::<FMA>(-x, y);
             if odd { -power } else { power }

@@ -182,7 +182,7 @@ struct Lerp {
 
 impl Composite<2> for Lerp {
     fn apply<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
-        // The formulas of `blend`. One formula is chosen for all elements, because all elements have the same weight.
+        // The formulas of `lerp`. One formula is chosen for all elements, because all elements have the same weight.
         let weight = A::Elem::from_f64(self.weight).to_f64();
         let (start, step) = if weight.abs() < 0.5 { (x, weight) } else { (y, weight - 1.0) };
         start.plus(&y.minus(x, at)?.times(step, at)?, at)

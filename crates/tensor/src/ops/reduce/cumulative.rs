@@ -54,7 +54,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
             let products = array.restore_rank(Tensor::build(&array.shape, at, out)?, at)?;
             return self.try_constant(&products);
         }
-        // The convention of `factors` is for several factors: PyTorch passes the gradient to a single factor without a division.
+        // The convention of `mark_factors` is for several factors: PyTorch passes the gradient to a single factor without a division.
         let x = if LaneArray::new(self, dim, at)?.len() > 1 { mark_factors(self, at)? } else { self.clone() };
         scan(&x, dim, at, |x, y| x.apply_binary(Binary::Mul, y, at))
     }

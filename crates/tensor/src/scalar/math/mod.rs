@@ -231,9 +231,9 @@ pub(crate) trait FloatMath:
         if cube.is_nan() { square * x } else { cube }
     }
 
-    /// Returns whether the whole number y is odd, or `None` if y is not a whole number.
+    /// Returns true if y is an odd integer and false if y is an even one. Returns `None` if y is not an integer.
     #[inline(always)]
-    fn is_odd_integer(y: Self) -> Option<bool> {
+    fn integer_parity(y: Self) -> Option<bool> {
         let half = y * Self::from_f64(0.5);
         (y == y.trunc()).then(|| half != half.trunc())
     }

@@ -31,7 +31,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         reduction: LossReduction,
     ) -> Result<Self> {
         let at = Site::here("mse_loss");
-        let losses = difference(self, &target.into_array(self)?, Unary::Square, at)?;
+        let losses = apply_to_difference(self, &target.into_array(self)?, Unary::Square, at)?;
         reduce_weighted(losses, &self.shape(), weight, reduction, at)
     }
 
@@ -44,7 +44,7 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
         reduction: LossReduction,
     ) -> Result<Self> {
         let at = Site::here("l1_loss");
-        let losses = difference(self, &target.into_array(self)?, Unary::Abs, at)?;
+        let losses = apply_to_difference(self, &target.into_array(self)?, Unary::Abs, at)?;
         reduce_weighted(losses, &self.shape(), weight, reduction, at)
     }
 
@@ -84,24 +84,28 @@ pub trait RegressionLosses: TensorLike<Elem: Float> {
     }
 }
 
-/// Returns `size` of `x - target`. The operands broadcast.
-fn difference<A: TensorLike<Elem: Float>>(x: &A, target: &A, size: Unary, at: Site) -> Result<A> {
+/// Returns `magnitude` applied to `x - target`. `magnitude` is `Square` or `Abs`. The operands broadcast.
+fn apply_to_difference<A: TensorLike<Elem: Float>>(x: &A, target: &A, magnitude: Unary, at: Site) -> Result<A> {
     let (x, y) = broadcast_two(x, target, at)?;
-    A::apply_elementwise_composite([&x, &y], &Difference { size }, at)
+    A::apply_elementwise_composite([&x, &y], &Difference { magnitude }, at)
 }
 
 /// A composite operation: the square or the magnitude of the difference of two operands.
 struct Difference {
-    size: Unary,
+    magnitude: Unary,
 }
 
 impl Composite<2> for Difference {
     fn apply<A: TensorLike<Elem: Float>>(&self, [x, y]: [&A; 2], at: Site) -> Result<A> {
-        x.minus(y, at)?.apply_unary(self.size, at)
+        x.minus(y, at)?.apply_unary(self.magnitude, at)
     }
 
     fn formula(&self) -> Option<Formula> {
-        Some(if self.size == Unary::Square { Formula::SquaredDifference } else { Formula::Distance })
+        match self.magnitude {
+            Unary::Square => Some(Formula::SquaredDifference),
+            Unary::Abs => Some(Formula::Distance),
+            _ => None,
+        }
     }
 }
 
@@ -159,7 +163,7 @@ mod tests {
     #[test]
     fn formulas_have_the_bits_of_separate_operations() {
         [(0.7, 1.0), (0.7, 0.7)].into_iter().for_each(|(delta, divisor)| check_formula(&Huber { delta, divisor }));
-        [Unary::Square, Unary::Abs].into_iter().for_each(|size| check_formula(&Difference { size }));
+        [Unary::Square, Unary::Abs].into_iter().for_each(|magnitude| check_formula(&Difference { magnitude }));
     }
 
     #[test]
