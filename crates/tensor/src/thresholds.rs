@@ -67,6 +67,11 @@ pub(crate) mod plan {
     /// with fewer elements each. Measured with causal attention.
     pub(crate) const MAX_PARTS_PER_SLICE: usize = 8;
 
+    /// A slice of a sum is replaced by slices of the terms, which may be sums again. This is the largest number of slices that the planner
+    /// takes so, for each value of the expression on average. Sums on top of each other, each read through several slices, would need
+    /// exponentially many.
+    pub(crate) const MAX_SLICED_PER_VALUE: usize = 4;
+
     /// The largest number of plans that a thread keeps. A training step that reads many values, each on its own, needs a plan for each of
     /// them.
     pub(crate) const MAX_PLANS: usize = 1024;

@@ -8,6 +8,7 @@ use crate::engine::plan::definition::{Definition, Id, ShapedValue};
 use crate::engine::plan::expression::{Expression, Index};
 use crate::engine::plan::sums::Rewriting;
 use crate::engine::plan::values::Values;
+use crate::thresholds::plan::MAX_SLICED_PER_VALUE;
 use crate::{Binary, Shape, View};
 
 /// A slice along one dimension, with step 1.
@@ -48,7 +49,7 @@ pub(super) fn slice_terms(mut old: Values, expression: &Expression, roots: &[Ind
         return old;
     }
     let (rewriting, adjoints) = (Rewriting::new(&mut old), FxHashSet::default());
-    let mut slicing = Slicing { rewriting, adjoints, calls_left: MAX_CALLS_PER_VALUE * old.list.len() };
+    let mut slicing = Slicing { rewriting, adjoints, calls_left: MAX_SLICED_PER_VALUE * old.list.len() };
     for (id, (&value, slice)) in old.list.iter().zip(slices).enumerate() {
         let sliced = slice.map(|(slice, from, x)| {
             let x = (slicing.rewriting.new_ids[x as usize], from);
@@ -70,10 +71,6 @@ pub(super) fn slice_terms(mut old: Values, expression: &Expression, roots: &[Ind
     }
     slicing.rewriting.finish(&old)
 }
-
-/// The largest number of calls of [`Slicing::define_slice`] for each value, on average. Sums on top of each other, each read through
-/// several slices, would need exponentially many. After this number of calls, slices remain views.
-const MAX_CALLS_PER_VALUE: usize = 4;
 
 /// Returns, for each value, true if it is the adjoint of a slice, a slice of such a value, or a sum of such values. A sum must be read
 /// exactly once, because each reader slices all of its terms.
