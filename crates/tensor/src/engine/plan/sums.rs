@@ -304,22 +304,23 @@ impl Rewriting {
     ) -> Vec<SliceAdjoint> {
         let to = self.values.shapes[whole].clone();
         let shifts: Vec<Option<Shift>> = slices.iter().map(|slice| self.as_shift(*slice, axis, to[axis])).collect();
+        // For each shifted value, the smallest and the largest shift.
+        let mut ranges: FxHashMap<ShapedValue, [isize; 2]> = FxHashMap::default();
+        for &Shift { x, by } in shifts.iter().flatten() {
+            let [smallest, largest] = ranges.entry(x).or_insert([by; 2]);
+            (*smallest, *largest) = (by.min(*smallest), by.max(*largest));
+        }
         let mut rest = Vec::new();
-        for (slice, shift) in slices.iter().zip(&shifts) {
-            let Some(Shift { x, by }) = *shift else {
-                rest.push(*slice);
+        for (slice, shift) in slices.into_iter().zip(shifts) {
+            let several =
+                shift.map(|shift| (shift, ranges[&shift.x])).filter(|(_, [smallest, largest])| smallest < largest);
+            let Some((Shift { x, by }, [smallest, largest])) = several else {
+                rest.push(slice);
                 continue;
             };
-            let of_same = |other: &&Shift| other.x == x;
-            let others: Vec<&Shift> = shifts.iter().flatten().filter(of_same).collect();
-            if others.iter().all(|other| other.by == by) {
-                rest.push(*slice);
-                continue;
-            }
             let from = self.values.shapes[x.1].clone();
             let size = from[axis] as isize;
-            let before = others.iter().map(|other| -other.by).fold(0, isize::max);
-            let after = others.iter().map(|other| to[axis] as isize + other.by - size).fold(0, isize::max);
+            let (before, after) = (isize::max(0, -smallest), isize::max(0, to[axis] as isize + largest - size));
             let padded = from.with_size(axis, (before + size + after) as usize);
             let view = View::Slice { axis, start: before as usize, len: size as usize, step: 1 };
             let zeros_around = self.values.embed(view, x, &padded, node);
