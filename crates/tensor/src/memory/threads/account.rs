@@ -4,7 +4,7 @@
 //! Every operation adds the time that its helpers saved to an account. It subtracts the time that the caller waited for helpers, and the
 //! time that helpers were suspended. When the account is overdrawn, a part of the helpers rests, so that operations run on fewer threads.
 //! After the rest, a *trial* tests whether each resting helper has a processor for itself. Each rest is twice as long as the one before it,
-//! up to one second. The next rest is short again after the account was full while no helper rested.
+//! up to one second. The next rest is short again after the account was full while no helper rested, or after a pause without operations.
 //!
 //! This file does not read the clock, so that its tests need no real time.
 
@@ -27,6 +27,10 @@ const SHORTEST_REST: Duration = Duration::from_millis(20);
 /// always busy: a trial takes up to [`TRIAL_TIME`](super::helpers::TRIAL_TIME). With a shorter rest, helpers return earlier when the
 /// machine is idle again.
 const LONGEST_REST: Duration = Duration::from_secs(1);
+
+/// A time without operations after which earlier losses do not count, because the machine may be idle again. With a shorter time, a program
+/// that computes in short bursts on a busy machine loses more time. With a longer time, helpers rest longer after a disturbance.
+const FORGETTING_PAUSE: Duration = Duration::from_millis(100);
 
 /// The times and the numbers of tasks of one operation, from which the account computes what helpers saved and cost.
 #[derive(Clone, Copy, Debug)]
@@ -65,16 +69,24 @@ pub(super) struct Account {
     /// The time at which the current rest ends and a trial (see the top of this file) begins. It is `None` before the first rest, and from
     /// the start of a trial until the next rest.
     rest_end: Option<Instant>,
+    /// The time at which the last operation began. It is `None` before the first operation.
+    last_start: Option<Instant>,
 }
 
 impl Account {
     pub(super) fn new() -> Self {
-        Account { balance: MAX_BALANCE, resting_helpers: 0, next_rest: SHORTEST_REST, rest_end: None }
+        Account { balance: MAX_BALANCE, resting_helpers: 0, next_rest: SHORTEST_REST, rest_end: None, last_start: None }
     }
 
     /// Returns how many of `all` helpers may work at the time `now`, and whether the other helpers begin a trial.
+    ///
+    /// If no operation began in the time of [`FORGETTING_PAUSE`] before `now`, the next rest is short again, and the current rest ends soon.
     pub(super) fn allowance(&mut self, all: usize, now: Instant) -> HelperAllowance {
         self.resting_helpers = self.resting_helpers.min(all);
+        if self.last_start.replace(now).is_some_and(|last| now - last > FORGETTING_PAUSE) {
+            self.next_rest = SHORTEST_REST;
+            self.rest_end = self.rest_end.map(|end| end.min(now + SHORTEST_REST));
+        }
         let begins_trial = self.resting_helpers > 0 && self.rest_end.is_some_and(|until| now >= until);
         if begins_trial {
             self.rest_end = None;
@@ -169,8 +181,13 @@ mod tests {
         assert_eq!(operations, 2);
         let mut rest = SHORTEST_REST;
         for _ in 0..10 {
-            assert_eq!(account.allowance(1, now + rest - MS), HelperAllowance { helpers: 0, begins_trial: false });
-            now += rest;
+            let end = now + rest;
+            while now < end - MS {
+                // Operations without helpers.
+                now = (now + 50 * MS).min(end - MS);
+                assert_eq!(account.allowance(1, now), HelperAllowance { helpers: 0, begins_trial: false });
+            }
+            now = end;
             assert_eq!(account.allowance(1, now), HelperAllowance { helpers: 0, begins_trial: true });
             assert_eq!(
                 account.allowance(1, now + MS),
@@ -194,6 +211,27 @@ mod tests {
         assert!(account.rest_end.is_none() && account.next_rest > 2 * SHORTEST_REST);
         (0..10).for_each(|_| account.record(1, half_helped(MS, Duration::ZERO), now));
         assert_eq!(account.next_rest, SHORTEST_REST);
+    }
+
+    #[test]
+    fn after_a_pause_without_operations_the_rest_is_short_again() {
+        let (mut account, start) = (Account::new(), Instant::now());
+        let (rest_start, _) = until_rest(&mut account, start, half_helped(MS / 10, 4 * MS));
+        (0..5).for_each(|_| account.end_trial(0, rest_start));
+        let rest_end = rest_start + 32 * SHORTEST_REST;
+        let mut now = rest_start;
+        for _ in 0..3 {
+            // An interval of this length is not a pause.
+            now += FORGETTING_PAUSE;
+            assert!(!account.allowance(1, now).begins_trial);
+            assert_eq!((account.rest_end, account.next_rest), (Some(rest_end), LONGEST_REST));
+        }
+        now += FORGETTING_PAUSE + MS;
+        assert!(!account.allowance(1, now).begins_trial);
+        assert_eq!((account.rest_end, account.next_rest), (Some(now + SHORTEST_REST), SHORTEST_REST));
+        // A rest that has ended begins a trial at once.
+        now += FORGETTING_PAUSE + MS;
+        assert!(account.allowance(1, now).begins_trial);
     }
 
     #[test]
