@@ -37,7 +37,7 @@ pub enum Error {
 
     /// The step of an initial value problem would be smaller than the resolution of the time.
     #[error(
-        "the step at time {time} would be {step:e}, too small for the resolution of the time\n  {at}\n  hint: the \
+        "the step at time {time:?} would be {step:e}, too small for the resolution of the time\n  {at}\n  hint: the \
          solution may have a singularity; a stiff problem needs `Method::Rodas4`"
     )]
     StepTooSmall {
@@ -89,7 +89,7 @@ pub enum Error {
     },
 
     /// The function has the same sign at both ends of an interval.
-    #[error("f(a) and f(b) must have different signs: f({a}) = {fa}, f({b}) = {fb}\n  {at}")]
+    #[error("f(a) and f(b) must have different signs: f({a:?}) = {fa:?}, f({b:?}) = {fb:?}\n  {at}")]
     NoBracket {
         /// One end.
         a: f64,
@@ -143,4 +143,14 @@ impl From<Error> for wengert_autograd::Error {
 /// Returns [`Error::Argument`], the error of an unsuitable argument, with this message.
 pub(crate) fn argument_error(message: impl Into<String>, at: Site) -> Error {
     Error::Argument { message: message.into(), at }
+}
+
+/// Returns an error if a tolerance is NaN or negative. `solver` and the names of the tolerances are written in the message.
+pub(crate) fn check_tolerances(solver: &str, tolerances: &[(&str, f64)], at: Site) -> Result<()> {
+    match tolerances.iter().find(|(_, value)| value.is_nan() || *value < 0.0) {
+        Some((name, value)) => {
+            Err(argument_error(format!("{solver}: {name} must be a number that is not negative, got {value}"), at))
+        }
+        None => Ok(()),
+    }
 }

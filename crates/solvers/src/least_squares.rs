@@ -14,7 +14,7 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, Reductions as _};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_tolerances};
 use crate::evaluate::{
     Map, MapWith, dot, evaluate, max_abs, norm, round_to_type, to_f64_vec, to_tensor, value_and_jacobian,
     with_constants,
@@ -195,7 +195,7 @@ impl LeastSquares {
     ///
     /// # Errors
     ///
-    /// If the residuals at `x0`, or the Jacobian at an accepted point are NaN or infinite, or their norms overflow. Points where the
+    /// If a tolerance is NaN or negative. If the residuals at `x0`, or the Jacobian at an accepted point are NaN or infinite, or their norms overflow. Points where the
     /// residuals are not finite are rejected like points of larger cost. Also if the residuals cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
@@ -247,6 +247,7 @@ impl LeastSquares {
     }
 
     fn find<T: Float>(&self, f: &Map<'_, T>, x0: &Tensor<T>, at: Site) -> Result<LeastSquaresResult<T>> {
+        check_tolerances("least_squares", &[("ftol", self.ftol), ("xtol", self.xtol), ("gtol", self.gtol)], at)?;
         let shape = x0.shape();
         let limit = self.max_nfev.unwrap_or((100 * x0.numel()).max(200));
         let mut point = Point::evaluate(f, to_f64_vec(x0), shape, at, 0)?;
@@ -292,7 +293,8 @@ impl LeastSquares {
         let (m, n) = (point.y.len(), point.x.len());
         Ok(LeastSquaresResult {
             x: to_tensor(&point.x, shape)?,
-            cost: 0.5 * dot(&point.y, &point.y),
+            // The sum of no products is -0.
+            cost: 0.0 + 0.5 * dot(&point.y, &point.y),
             optimality: point.optimality(),
             residuals: to_tensor(&point.y, &Shape::from([m]))?,
             jacobian: to_tensor(&point.jacobian, &Shape::from([m, n]))?,

@@ -14,7 +14,7 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{Reductions as _, Views as _, cat};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::error::{Error, Result, argument_error};
+use crate::error::{Error, Result, argument_error, check_tolerances};
 use crate::evaluate::{Map, MapWith, max_abs, normalize_by_max, to_f64_vec, to_tensor, with_constants};
 
 /// The positive nodes of the rule of 21 points, largest first, and 0. Every second one, from the second on, is a node of Gauss's rule of 10
@@ -167,7 +167,7 @@ impl Quad {
     ///
     /// # Errors
     ///
-    /// If a limit is NaN, or the function, the integral or its error estimate is NaN or infinite. If the largest number of parts does not
+    /// If a tolerance is NaN or negative. If a limit is NaN, or the function, the integral or its error estimate is NaN or infinite. If the largest number of parts does not
     /// reach the tolerance, or the part with the largest error is too narrow to be divided. Rounding errors that prevent convergence are
     /// not detected, and end at this limit too. If the function cannot be evaluated.
     pub fn try_call<T: Float>(
@@ -242,6 +242,7 @@ impl Quad {
     }
 
     fn integrate<T: Float>(&self, f: &Map<'_, T>, limits: [f64; 2], at: Site) -> Result<QuadResult<T>> {
+        check_tolerances("quad", &[("epsabs", self.epsabs), ("epsrel", self.epsrel)], at)?;
         if limits.iter().any(|limit| limit.is_nan()) {
             return Err(argument_error("quad: a limit is NaN", at));
         }
@@ -274,7 +275,7 @@ impl Quad {
                 return Err(Error::Limit {
                     count: parts.len(),
                     unit: "intervals",
-                    progress: format!("the error estimate is {error:e}, the worst part is from {start} to {end}"),
+                    progress: format!("the error estimate is {error:e}, the worst part is from {start:?} to {end:?}"),
                     hint: match is_narrow {
                         true => "the part is too narrow: set larger tolerances, or split the interval at a singularity",
                         false => "set larger tolerances or `limit`, or split the interval at a singularity",
@@ -364,7 +365,7 @@ impl Domain {
         let size = shape.numel();
         if let Some(wrong) = values.iter().position(|value| !value.is_finite()) {
             let x = xs[wrong / size.max(1)];
-            return Err(Error::NotFinite { at_what: format!("the function at {x}"), at });
+            return Err(Error::NotFinite { at_what: format!("the function at {x:?}"), at });
         }
         let weighted: Vec<Vec<f64>> = points
             .chunks(per_point)

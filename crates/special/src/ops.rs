@@ -75,8 +75,8 @@ pub trait Special: Array {
         apply(Function::Bessel { order: 0, scaled: false }, [self.clone()], Site::here("i0"))
     }
 
-    /// Returns exp(-|x|) I₀(x), where I₀ is [`i0`](Self::i0). The derivative at 0 is 0, the mean of the one-sided derivatives. PyTorch:
-    /// `special.i0e`.
+    /// Returns exp(-|x|) I₀(x), where I₀ is [`i0`](Self::i0). The derivative at 0 is 0, the mean of the one-sided derivatives. The second
+    /// derivative at 0 is 1/2, as in PyTorch. PyTorch: `special.i0e`.
     fn try_i0e(&self) -> Result<Self> {
         apply(Function::Bessel { order: 0, scaled: true }, [self.clone()], Site::here("i0e"))
     }

@@ -111,7 +111,12 @@ fn slope_of_bessel<T: Float>(order: usize, scaled: bool, x: Var<'_, T>) -> RuleR
         // derivative is even.
         let step = |order| record(Function::BesselStep { order }, &[x]);
         let slope = if order == 0 { step(0)? } else { (step(order)? - step(order - 1)?) * 0.5 };
-        return Ok(if order.is_multiple_of(2) { x.sign() * slope } else { slope });
+        if order > 0 {
+            return Ok(if order.is_multiple_of(2) { x.sign() * slope } else { slope });
+        }
+        // At 0, both branches are 0. The other function has the derivative 1/2 there, PyTorch's second derivative of the function of order 0.
+        let next = record(Function::Bessel { order: 1, scaled: true }, &[x])?;
+        return Ok(where_(x.eq(0.0), next, x.sign() * slope));
     }
     let other = |order| record(Function::Bessel { order, scaled: false }, &[x]);
     if order == 0 { other(1) } else { Ok((other(order - 1)? + other(order + 1)?) * 0.5) }

@@ -22,12 +22,14 @@ pub(super) fn derivative<'t, T: Float>(
         (Reduction::Sum, Mode::Jvp) => v.sum_to(&to),
         (Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min, _) => {
             // Equal extremes share the gradient equally. If an element is NaN, the result is NaN, which equals no element. Then 0/0 makes
-            // the whole gradient of `amax` NaN, but the gradient of `max` goes to the NaN elements.
+            // the whole gradient of `amax` NaN, but the gradient of `max` goes to the NaN elements. As in PyTorch, the gradient of `max` is 0
+            // at the other elements even if `v` is NaN or infinite.
             let equal = x.eq(z.expand(&from));
             let is_nan_a_tie = matches!(op, Reduction::Max | Reduction::Min);
             let chosen = if is_nan_a_tie { equal.logical_or(x.isnan()) } else { equal };
             let share = chosen / chosen.sum_to(&to).expand(&from);
             match mode {
+                Mode::Vjp if is_nan_a_tie => where_(&chosen, v.expand(&from) * share, 0.0),
                 Mode::Vjp => v.expand(&from) * share,
                 Mode::Jvp => (v * share).sum_to(&to),
             }
@@ -111,6 +113,22 @@ mod tests {
     use wengert_tensor::prelude::*;
 
     use crate::Tape;
+
+    /// The gradients are PyTorch's. `amax` spreads an incoming gradient that is not finite, as in PyTorch.
+    #[test]
+    fn an_infinite_gradient_reaches_only_the_extremes() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([1.0, 5.0, 3.0, 5.0]));
+        for incoming in [f64::INFINITY, f64::NAN] {
+            let [largest] = (x.max_all() * incoming).grad([x]);
+            let [smallest] = (x.min_all() * incoming).grad([x]);
+            let text = |numbers: [f64; 4]| format!("{numbers:?}");
+            assert_eq!(format!("{:?}", largest.value().to_vec()), text([0.0, incoming, 0.0, incoming]));
+            assert_eq!(format!("{:?}", smallest.value().to_vec()), text([incoming, 0.0, 0.0, 0.0]));
+            let [spread] = (x.amax(..) * incoming).grad([x]);
+            assert!(spread.value().to_vec()[0].is_nan());
+        }
+    }
 
     #[test]
     fn a_product_is_divided_by_factors_that_are_not_finite() {

@@ -229,7 +229,9 @@ impl<A: Array> Family for Weibull<A> {
         let h = (1.0 / Expr::from(try_where_(&is_large, &self.concentration, 20.0))).get()?;
         let series = LOGARITHM_OF_MOMENTS.iter().rev().fold(of(&h) * 0.0, |sum, &c| sum * &h + c) * of(&h).square();
         let near = (raw(1.0).square() * series.expm1()).get()?;
-        let far = (raw(2.0) - raw(1.0).square()).get()?;
+        // If Γ(1 + 2/k) overflows, the square may overflow too, and their difference would be NaN.
+        let second = raw(2.0).get()?;
+        let far = (of(&second) - raw(1.0).masked(second.try_eq(f64::INFINITY)?, 0.0).square()).get()?;
         let variance = of(&self.scale).square() * &try_where_(is_large, &near, &far)?;
         Ok([mean, variance.get()?])
     }

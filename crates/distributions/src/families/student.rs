@@ -117,9 +117,15 @@ impl<A: Array> Family for StudentT<A> {
 
     fn information(&self) -> Result<A> {
         let df = || of(&self.df);
-        let above = (df() + 1.0) * 0.5;
-        let slopes = ((df() + 1.0) * 0.5).digamma() - (df() * 0.5).digamma();
-        (above * slopes + df().ln() * 0.5 + (df() * 0.5).betaln(df() * 0.0 + 0.5) + of(&self.scale).ln()).get()
+        // The term (df + 1)/2 (ψ((df + 1)/2) - ψ(df/2)). For large df, the difference would have few digits, so its series in h = 1/df is used.
+        let is_large = self.df.try_gt(1e3)?;
+        let h = (1.0 / Expr::from(try_where_(&is_large, &self.df, 1e3))).get()?;
+        let series = (of(&h) + 1.0) * (of(&h) * 0.5 + 1.0 - of(&h).square() * &h * 0.25) * 0.5;
+        let small = filled(self.df.clone(), std::slice::from_ref(&is_large), 1.0)?;
+        let half = || (of(&small) + 1.0) * 0.5;
+        let direct = half() * (half().digamma() - (of(&small) * 0.5).digamma());
+        let term = try_where_(&is_large, &series.get()?, &direct.get()?)?;
+        (of(&term) + df().ln() * 0.5 + (df() * 0.5).betaln(df() * 0.0 + 0.5) + of(&self.scale).ln()).get()
     }
 
     /// Draws loc + scale · y / √g, for a standard normal number y and a gamma draw g with mean 1.
@@ -129,6 +135,16 @@ impl<A: Array> Family for StudentT<A> {
         let normal = noise.normal()?;
         (of(&normal) / (of(&gamma) / &half).sqrt() * &self.scale + &self.loc).get()
     }
+}
+
+/// Returns ln(1 + z²), also where z² overflows.
+fn ln_1p_square<A: Array>(z: &A) -> Result<Expr<A>, A::Error> {
+    // For |z| > 1e8, the 1 is below the rounding error.
+    let size = of(z).abs().get()?;
+    let is_far = size.try_gt(1e8)?;
+    let far: Expr<A> = Expr::from(try_where_(&is_far, &size, 1.0)).ln() * 2.0;
+    let near = of(z).masked(&is_far, 0.0).square().ln_1p();
+    Ok(Expr::from(try_where_(is_far, &far.get()?, &near.get()?)))
 }
 
 family! {
@@ -152,8 +168,8 @@ impl<A: Array> Family for Cauchy<A> {
     }
 
     fn density(&self, x: &A) -> Result<A> {
-        let z = (of(x) - &self.loc) / &self.scale;
-        (-z.square().ln_1p() - of(&self.scale).ln() - PI.ln()).get()
+        let z = ((of(x) - &self.loc) / &self.scale).get()?;
+        (-ln_1p_square(&z)? - of(&self.scale).ln() - PI.ln()).get()
     }
 
     fn distribution(&self, x: &A) -> Result<A> {
@@ -209,7 +225,8 @@ impl<A: Array> Family for HalfCauchy<A> {
     }
 
     fn density(&self, x: &A) -> Result<A> {
-        (-(of(x) / &self.scale).square().ln_1p() - of(&self.scale).ln() + (LN_2 - PI.ln())).get()
+        let z = (of(x) / &self.scale).get()?;
+        (-ln_1p_square(&z)? - of(&self.scale).ln() + (LN_2 - PI.ln())).get()
     }
 
     fn distribution(&self, x: &A) -> Result<A> {

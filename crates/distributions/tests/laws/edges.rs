@@ -259,6 +259,7 @@ fn the_variance_of_narrow_weibull_distributions() {
         assert_close(Weibull::new(&Tensor::scalar(1.0), k).variance().item(), want, 1e-11);
         assert_close(Weibull::new(&Tensor::scalar(1f32), k as f32).variance().item().into(), want, 5e-4);
     }
+    assert_eq!(Weibull::new(&Tensor::scalar(2.0), 1e-3).variance().item(), f64::INFINITY);
     let expected = slope(30.0 - 1e-4, |k| Weibull::new(k * 0.0 + 1.0, k).stddev());
     assert_close(slope(30.0, |k| Weibull::new(k * 0.0 + 1.0, k).stddev()), expected, 1e-4);
 }
@@ -376,4 +377,35 @@ fn sizes_that_memory_cannot_hold_are_errors() {
     assert!(Transform::StickBreaking.try_forward(&Tensor::scalar(1.0).expand([HUGE])).is_err());
     assert!(Categorical::new(&Tensor::<f64>::ones([0, HUGE])).try_log_prob(Tensor::zeros([0])).is_err());
     assert!(LkjCholesky::new(HUGE, &Tensor::<f64>::ones([0])).try_sample([], generator).is_err());
+}
+
+/// The entropies were computed with mpmath. For many degrees of freedom, the distribution is normal.
+#[test]
+fn student_with_many_degrees_of_freedom() {
+    let student = |df: f64| StudentT::new(&Tensor::scalar(df), 0.0, 1.0);
+    for (df, want) in [
+        (1e3, 1.4199387830378814),
+        (2e3, 1.4194385956838316),
+        (1e5, 1.4189485332296726),
+        (1e15, 1.4189385332046737),
+        (1e300, 1.4189385332046727),
+    ] {
+        assert_close(student(df).entropy().item(), want, 1e-12);
+    }
+    for df in [1e23, 1e300, f64::MAX] {
+        assert_close(student(df).cdf(-1.0).item(), 0.15865525393145705, 1e-14);
+        let normal = Normal::new(&Tensor::scalar(0.0), 1.0);
+        assert_close(student(df).icdf(1e-300).item(), normal.icdf(1e-300).item(), 1e-14);
+    }
+    // The slope of the entropy is continuous where the formula changes.
+    let of_entropy = |df: f64| slope(df, |df| StudentT::new(df, 0.0, 1.0).entropy());
+    assert_close(of_entropy(999.99), of_entropy(1000.01), 1e-4);
+}
+
+#[test]
+fn the_squares_of_cauchy_numbers_may_overflow() {
+    let want = -922.1787670834677; // -ln π - 400 ln 10
+    assert_close(Cauchy::new(&Tensor::scalar(0.0), 1.0).log_prob(-1e200).item(), want, 1e-15);
+    assert_close(HalfCauchy::new(&Tensor::scalar(1.0)).log_prob(1e200).item(), want + 2f64.ln(), 1e-15);
+    assert_close(slope(1e200, |x| Cauchy::new(x * 0.0, 1.0).log_prob(x)), -2e-200, 1e-15);
 }

@@ -81,7 +81,12 @@ pub trait TensorEquations: Array {
             let message = "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got";
             return Err(argument_error(at, format!("{message} {columns} != {rows}")).into());
         }
-        let elements = b.try_reshape(Shape::from([product(&of_b)]))?;
+        let count = product(&of_b);
+        if count != rows {
+            let message = "tensorsolve(): Expected other to satisfy the requirement prod(other.shape) == prod(self.shape[:other.ndim]), but got";
+            return Err(argument_error(at, format!("{message} {count} != {rows}")).into());
+        }
+        let elements = b.try_reshape(Shape::from([count]))?;
         self.try_reshape(Shape::from([rows, columns]))?.try_solve(&elements)?.try_reshape(Shape::from(last))
     }
 }
@@ -156,6 +161,10 @@ mod tests {
         let expected = format!("{expected} prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got");
         assert_eq!(solution(&[2, 3, 6], &[2]), format!("{expected} 18 != 2"));
         assert_eq!(solution(&[2, 2], &[2, 2, 2]), format!("{expected} 1 != 4"));
+        // PyTorch names the sizes of `self` in this error too, which hides that `other` has the wrong number of elements.
+        let expected = "tensorsolve(): Expected other to satisfy the requirement prod(other.shape) == prod(self.shape[:other.ndim]), but got";
+        assert_eq!(solution(&[2, 3, 6], &[2, 2]), format!("{expected} 4 != 6"));
+        assert_eq!(solution(&[6, 6], &[5]), format!("{expected} 5 != 6"));
         let singular = "torch.linalg.solve: The solver failed because the input matrix is singular.";
         assert_eq!(solution(&[2, 2], &[2]), singular);
         let tape = Tape::<f64>::new();

@@ -11,7 +11,7 @@ use super::bfgs::Bfgs;
 use super::newton_cg;
 use super::objective::Objective;
 use super::wolfe::strong_wolfe;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_tolerances};
 use crate::evaluate::{Map, MapWith, max_abs, norm, to_f64_vec, to_tensor, with_constants};
 use crate::implicit::Implicit;
 
@@ -149,7 +149,7 @@ impl Minimize {
     ///
     /// # Errors
     ///
-    /// If the function or its gradient at `x0` is NaN or infinite. Points where they are not finite are rejected like points of a larger
+    /// If `gtol` is NaN or negative, or the function or its gradient at `x0` is NaN or infinite. Points where they are not finite are rejected like points of a larger
     /// value. Also if the result is not one number, or the function cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
@@ -202,6 +202,7 @@ impl Minimize {
     }
 
     fn find<T: Float>(&self, f: &Map<'_, T>, x0: &Tensor<T>, at: Site) -> Result<MinimizeResult<T>> {
+        check_tolerances("minimize", &[("gtol", self.gtol)], at)?;
         let shape = x0.shape();
         let mut objective = Objective { f, shape, evaluations: 0, products: 0 };
         let mut point = objective.evaluate(to_f64_vec(x0))?;

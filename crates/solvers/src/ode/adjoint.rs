@@ -14,6 +14,7 @@ use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use super::field::Field;
 use super::integrate::{Settings, check_times, integrate};
+use crate::error::Error;
 use crate::evaluate::normalize_by_max;
 
 /// The right-hand side f(t, y, arguments) of a recorded initial value problem. The recorded operation stores it to compute values and
@@ -24,6 +25,8 @@ pub(super) type SharedDynamics<T> = Rc<dyn for<'t> Fn(Var<'t, T>, Var<'t, T>, &[
 pub(super) struct Problem<T: Float> {
     pub(super) settings: Settings,
     pub(super) f: SharedDynamics<T>,
+    /// True for the backward problem, whose initial state contains the incoming gradient.
+    pub(super) is_adjoint: bool,
     pub(super) at: Site,
 }
 
@@ -41,10 +44,14 @@ impl<T: Float> Function<T> for Problem<T> {
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, TapeError> {
         let times = check_times(&inputs[1], self.at)?;
+        let start = inputs[0].try_to_vec()?;
+        if self.is_adjoint && !start.iter().all(|x| x.is_finite()) {
+            return Err(Error::NotFinite { at_what: "a gradient of the solution".into(), at: self.at }.into());
+        }
         let shape = inputs[0].shape().clone();
         let rows = shape.replaced(0..0, &[times.len()]);
         let mut field = Field { f: &*self.f, args: &inputs[2..], shape, evaluations: 0, at: self.at };
-        let (values, _) = integrate(&self.settings, &mut field, &inputs[0].try_to_vec()?, &times)?;
+        let (values, _) = integrate(&self.settings, &mut field, &start, &times)?;
         Ok(vec![Tensor::try_from_vec(values, &rows)?])
     }
 
@@ -68,7 +75,7 @@ impl<T: Float> Function<T> for Problem<T> {
             let start = cat(&[row(states, i), a, by_args], 0);
             let interval = stack(&[times.select(0, i), times.select(0, i - 1)], 0);
             let inputs: Vec<Var<'t, T>> = [start, interval].into_iter().chain(args.iter().copied()).collect();
-            let problem = Problem { settings: self.settings, f: Rc::clone(&backward), at: self.at };
+            let problem = Problem { settings: self.settings, f: Rc::clone(&backward), is_adjoint: true, at: self.at };
             let recorded = tape.record_function(problem, &inputs, self.at);
             let Some(solved) = call.value_of(recorded) else { return vec![None; call.inputs.len()] };
             let end = solved[0].select(0, 1);

@@ -138,7 +138,7 @@ fn integrate_fixed<T: Float>(
             stepper.accept(&mut y);
             counts.accepted += 1;
             if !y.iter().all(|x| x.is_finite()) {
-                return Err(Error::NotFinite { at_what: format!("the state at time {}", t + h), at: field.at });
+                return Err(Error::NotFinite { at_what: format!("the state at time {:?}", t + h), at: field.at });
             }
             if counts.accepted > settings.max_steps {
                 return Err(too_many_steps(settings, t, field.at));
@@ -154,7 +154,7 @@ pub(super) fn too_many_steps(settings: &Settings, t: f64, at: Site) -> Error {
     Error::Limit {
         count: settings.max_steps,
         unit: "steps",
-        progress: format!("the time is {t}"),
+        progress: format!("the time is {t:?}"),
         hint: "set `max_steps`, larger tolerances, or `Method::Rodas4` for a stiff problem",
         at,
     }
@@ -244,7 +244,7 @@ fn integrate_adaptive<T: Float>(
     let mut y = y0.to_vec();
     stepper.start(field, t, &y)?;
     if !stepper.first_slope().iter().all(|x| x.is_finite()) {
-        return Err(Error::NotFinite { at_what: format!("the slope at time {t}"), at: field.at });
+        return Err(Error::NotFinite { at_what: format!("the slope at time {t:?}"), at: field.at });
     }
     let mut control = StepSizeController::new(settings.method);
     let mut length = first_step_length(settings, field, stepper.first_slope(), &y, t, end)?;
@@ -276,7 +276,7 @@ fn integrate_adaptive<T: Float>(
             length = h.abs().min(length) * control.factor_after_rejected(error);
             if length < shortest {
                 return Err(if error.is_nan() {
-                    Error::NotFinite { at_what: format!("the state after time {t}"), at: field.at }
+                    Error::NotFinite { at_what: format!("the state after time {t:?}"), at: field.at }
                 } else {
                     Error::StepTooSmall { time: t, step: length, at: field.at }
                 });

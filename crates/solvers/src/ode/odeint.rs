@@ -160,8 +160,9 @@ impl Odeint {
     /// If the times are not a vector that increases or decreases strictly, a tolerance is negative, both tolerances are
     /// 0, the step size is not positive, or the slope does not have the state's shape. If the initial state or the
     /// slope there is NaN or infinite. If a fixed step, or every shorter step down to the resolution of the time, gives
-    /// a state that is not finite. If the error estimate asks for a step below the resolution of the time, or the largest number of steps
-    /// is reached. If the right-hand side cannot be evaluated.
+    /// a state that is not finite. If the method is `Rodas4` and a derivative of the slope is not finite. If the error
+    /// estimate asks for a step below the resolution of the time, or the largest number of steps is reached. If the
+    /// right-hand side cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>, Var<'t, T>) -> Var<'t, T>,
@@ -259,7 +260,7 @@ impl Odeint {
     ) -> Result<Var<'t, T>> {
         let at = Site::here("record_adjoint");
         let f: SharedDynamics<T> = Rc::new(f);
-        let problem = Problem { settings: self.checked::<T>(at)?, f, at };
+        let problem = Problem { settings: self.checked::<T>(at)?, f, is_adjoint: false, at };
         let inputs: Vec<Var<'t, T>> = [y0, times].into_iter().chain(args.iter().copied()).collect();
         Ok(y0.tape().record_function(problem, &inputs, at)?[0])
     }

@@ -8,7 +8,7 @@ use wengert_tensor::Float;
 
 use super::field::Field;
 use crate::dense::Lu;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 const GAMMA: f64 = 0.25;
 const STAGES: usize = 6;
@@ -81,6 +81,11 @@ impl<T: Float> Rosenbrock<T> {
             Some(known) => known,
             None => field.jacobians(t, y)?,
         };
+        // A shorter step has the same Jacobian, so it would fail too.
+        if !jacobian.iter().chain(&by_time).all(|slope| slope.is_finite()) {
+            let at_what = format!("a derivative of the slope at time {t:?}");
+            return Err(Error::NotFinite { at_what, at: field.at });
+        }
         let mut matrix: Vec<f64> = jacobian.iter().map(|element| -element).collect();
         matrix.iter_mut().step_by(n + 1).for_each(|diagonal| *diagonal += 1.0 / (h * GAMMA));
         self.old.clear();

@@ -12,7 +12,7 @@ use wengert_macros::twins;
 use wengert_tensor::ops::Reductions as _;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_tolerances};
 use crate::evaluate::{
     Map, MapWith, check_shape, dot, evaluate, norm, round_to_type, to_f64_vec, to_tensor, with_constants,
 };
@@ -112,7 +112,7 @@ impl FixedPoint {
     ///
     /// # Errors
     ///
-    /// If the result of `g` does not have the shape of `x0`, or is NaN or infinite. If the largest number of iterations is reached, or `g`
+    /// If a tolerance is NaN or negative. If the result of `g` does not have the shape of `x0`, or is NaN or infinite. If the largest number of iterations is reached, or `g`
     /// cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
@@ -158,6 +158,7 @@ impl FixedPoint {
     }
 
     fn find<T: Float>(&self, g: &Map<'_, T>, x0: &Tensor<T>, at: Site) -> Result<FixedPointResult<T>> {
+        check_tolerances("fixed_point", &[("rtol", self.rtol), ("atol", self.atol)], at)?;
         let rtol = self.rtol.max(16.0 * T::EPSILON.to_f64());
         let (shape, mut x) = (x0.shape().clone(), to_f64_vec(x0));
         let mut history = History { capacity: self.history, ..History::default() };

@@ -8,7 +8,7 @@ use wengert_autograd::Var;
 use wengert_macros::twins;
 use wengert_tensor::{Float, Site, Tensor};
 
-use crate::error::{Error, Result, argument_error};
+use crate::error::{Error, Result, argument_error, check_tolerances};
 use crate::evaluate::{Map, evaluate, with_constants};
 use crate::implicit::Implicit;
 
@@ -95,7 +95,7 @@ impl Brentq {
     ///
     /// # Errors
     ///
-    /// If an end is NaN or infinite, the function has the same sign at both ends, its result is not one number, or a
+    /// If a tolerance is NaN or negative. If an end is NaN or infinite, the function has the same sign at both ends, its result is not one number, or a
     /// value is NaN. If the largest number of iterations is reached, or the function cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
@@ -145,6 +145,7 @@ impl Brentq {
     }
 
     fn find<T: Float>(&self, f: &Map<'_, T>, a: T, b: T, at: Site) -> Result<BrentqResult<T>> {
+        check_tolerances("brentq", &[("xtol", self.xtol), ("rtol", self.rtol)], at)?;
         let mut evaluations = 0;
         let mut function = |x: f64| -> Result<f64> {
             evaluations += 1;
@@ -156,7 +157,7 @@ impl Brentq {
                 ));
             }
             let y = y.iter().next().map_or(0.0, T::to_f64);
-            if y.is_nan() { Err(Error::NotFinite { at_what: format!("the function at {x}"), at }) } else { Ok(y) }
+            if y.is_nan() { Err(Error::NotFinite { at_what: format!("the function at {x:?}"), at }) } else { Ok(y) }
         };
         let (a, b) = (a.to_f64(), b.to_f64());
         if !a.is_finite() || !b.is_finite() {
@@ -228,7 +229,7 @@ impl Brentq {
         Err(Error::Limit {
             count: self.max_iter,
             unit: "iterations",
-            progress: format!("the root is between {current} and {other}"),
+            progress: format!("the root is between {current:?} and {other:?}"),
             hint: "set `max_iter` or larger tolerances",
             at,
         })

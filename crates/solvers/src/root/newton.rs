@@ -10,7 +10,7 @@ use wengert_macros::twins;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::dense::Lu;
-use crate::error::{Error, Result, argument_error};
+use crate::error::{Error, Result, argument_error, check_tolerances};
 use crate::evaluate::{
     Map, evaluate, max_abs, norm, round_to_type, to_f64_vec, to_tensor, value_and_jacobian, with_constants,
 };
@@ -109,7 +109,7 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// If the result of `f` does not have as many elements as `x0`. If `x0` or `f` at `x0` is NaN or infinite, a Jacobian is singular, no
+    /// If a tolerance is NaN or negative, or the result of `f` does not have as many elements as `x0`. If `x0` or `f` at `x0` is NaN or infinite, a Jacobian is singular, no
     /// step along the direction reduces |f|, or the largest number of iterations is reached. If `f` cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
@@ -168,6 +168,7 @@ impl Root {
     pub(crate) fn find<T: Float>(&self, f: &Map<'_, T>, x0: &Tensor<T>, at: Site) -> Result<RootResult<T>> {
         let epsilon = T::EPSILON.to_f64();
         let (rtol, atol) = (self.rtol.unwrap_or(epsilon.sqrt()), self.atol.unwrap_or(16.0 * epsilon));
+        check_tolerances("root", &[("rtol", rtol), ("atol", atol)], at)?;
         let (shape, mut x, mut evaluations) = (x0.shape().clone(), to_f64_vec(x0), 0);
         let n = x.len();
         for iterations in 0..=self.max_iter {

@@ -187,6 +187,10 @@ fn a_failure_while_a_value_is_computed_is_an_error() {
     let y = Odeint::new().record_adjoint(|_, y, _| y.square(), y0, times, &[]);
     let text = y.try_value().unwrap_err().to_string();
     assert!(text.starts_with("the step at time ") && text.contains(file!()), "{text}");
+    let times = tape.constant(Tensor::from([0.0, 0.5]));
+    let y = Odeint::new().record_adjoint(|_, y, _| -y, y0, times, &[]);
+    let text = (y.sum(..) * f64::NAN).grad([y0])[0].try_value().unwrap_err().to_string();
+    assert!(text.starts_with("a gradient of the solution is not finite"), "{text}");
 }
 
 /// Checks the derivative with respect to the first time for a loss with a much larger gradient at the first state than at the last one. The

@@ -171,6 +171,15 @@ fn failures_are_errors() {
     let error =
         Odeint::new().method(Method::Rk4).try_call(|_, y| y.log() * 1e3, &Tensor::scalar(0.5), &times).unwrap_err();
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+    // The slope is 0, but its derivative is NaN.
+    let error = Odeint::new()
+        .method(Method::Rodas4)
+        .try_call(|_, y| y.abs().sqrt(), &Tensor::scalar(0.0f64), &times)
+        .unwrap_err();
+    assert!(error.to_string().starts_with("a derivative of the slope at time 0.0 is not finite"), "{error}");
+    // The slope is infinite at time 0. A time near 0 is written with an exponent.
+    let error = Odeint::new().try_call(|t, y| t.rsqrt() + y * 0.0, &one, &Tensor::from([1.0, 0.0])).unwrap_err();
+    assert!(error.sentence().contains("e-") && error.sentence().len() < 150, "{error}");
     // This method needs the derivative of the slope, which `floor_divide` does not have.
     let error = Odeint::new().method(Method::Rodas4).try_call(|_, y| y.floor_divide(2.0), &one, &times).unwrap_err();
     assert!(matches!(error, Error::Autograd(_)), "{error}");

@@ -263,3 +263,26 @@ fn the_covariance_in_f32_has_the_rank_of_f32() {
     let largest = fit.covariance().abs().amax(..).item();
     assert!(largest < 1.0, "{largest}");
 }
+
+#[test]
+fn a_tolerance_must_not_be_negative() {
+    let start = Tensor::from([1.0f64]);
+    for wrong in [f64::NAN, -1e-8] {
+        let fits = [LeastSquares::new().ftol(wrong), LeastSquares::new().xtol(wrong), LeastSquares::new().gtol(wrong)]
+            .map(|solver| solver.try_call(|x| x - 3.0, &start).map(drop));
+        let minimum = Minimize::new().gtol(wrong).try_call(|x| x.square().sum(..), &start).map(drop);
+        for result in fits.into_iter().chain([minimum]) {
+            let error = result.unwrap_err();
+            assert!(
+                error.sentence().ends_with(&format!("tol must be a number that is not negative, got {wrong}")),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_cost_of_no_residuals_is_positive_zero() {
+    let cost = LeastSquares::new().call(|x| x - 1.0, &Tensor::<f64>::zeros([0])).cost;
+    assert!(cost == 0.0 && cost.is_sign_positive());
+}

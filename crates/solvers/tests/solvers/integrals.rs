@@ -154,3 +154,16 @@ fn gradients_of_small_and_large_losses_are_accurate() {
         assert!((by_end.item() / factor - 500f64.sin()).abs() < 1e-12);
     }
 }
+
+#[test]
+fn a_tolerance_must_not_be_negative() {
+    for wrong in [f64::NAN, -1e-8] {
+        for solver in [Quad::new().epsabs(wrong), Quad::new().epsrel(wrong)] {
+            let error = solver.try_call(|x: Var<'_, f64>| x.exp(), 0.0, 1.0).unwrap_err();
+            assert!(
+                error.sentence().ends_with(&format!("must be a number that is not negative, got {wrong}")),
+                "{error}"
+            );
+        }
+    }
+}

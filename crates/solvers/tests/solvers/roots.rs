@@ -105,7 +105,10 @@ fn failures_of_roots_are_errors() {
 fn failures_in_intervals_are_errors() {
     let brent = Brentq::new();
     let error = brent.try_call(|x| x.square() + 1.0, -1.0f64, 1.0).unwrap_err();
-    assert!(error.to_string().starts_with("f(a) and f(b) must have different signs: f(-1) = 2, f(1) = 2"), "{error}");
+    assert!(
+        error.to_string().starts_with("f(a) and f(b) must have different signs: f(-1.0) = 2.0, f(1.0) = 2.0"),
+        "{error}"
+    );
     assert!(matches!(brent.try_call(|x| x, f64::NAN, 1.0), Err(Error::Argument { .. })));
     assert!(matches!(brent.try_call(|x| x.sqrt(), -1.0f64, 1.0), Err(Error::NotFinite { .. })));
     assert!(matches!(Brentq::new().max_iter(2).try_call(|x| x.cos(), 0.0f64, 3.0), Err(Error::Limit { .. })));
@@ -266,5 +269,25 @@ fn small_gradients_of_fixed_points_are_accurate() {
     for weight in [1.0, 1e-14, 1e-200, 0.0] {
         let [slope] = (x * weight).grad([a]);
         assert!((slope.item() - 10.0 * weight).abs() <= 1e-6 * weight, "{weight:e}: {:e}", slope.item());
+    }
+}
+
+#[test]
+fn a_tolerance_must_not_be_negative() {
+    let start = Tensor::from([1.0f64]);
+    for wrong in [f64::NAN, -1e-8] {
+        let roots = [Root::new().rtol(wrong), Root::new().atol(wrong)]
+            .map(|solver| solver.try_call(|x| x.square() - 2.0, &start).map(drop));
+        let points = [FixedPoint::new().rtol(wrong), FixedPoint::new().atol(wrong)]
+            .map(|solver| solver.try_call(|x| x.cos(), &start).map(drop));
+        let brackets = [Brentq::new().rtol(wrong), Brentq::new().xtol(wrong)]
+            .map(|solver| solver.try_call(|x| x.cos() - x, 0.0f64, 1.0).map(drop));
+        for result in roots.into_iter().chain(points).chain(brackets) {
+            let error = result.unwrap_err();
+            assert!(
+                error.sentence().ends_with(&format!("tol must be a number that is not negative, got {wrong}")),
+                "{error}"
+            );
+        }
     }
 }

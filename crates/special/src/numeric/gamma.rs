@@ -125,7 +125,7 @@ pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
         1 => x.ln() - polygamma(0, a + 1.0),
         _ => -polygamma(i - 1, a + 1.0) / factorial(i),
     };
-    if order == 0 && upper && a < 1e-3 && x < 1.0 {
+    if order == 0 && upper && a < 1e-3 && x < a + 1.0 {
         return upper_near_zero(a, x);
     }
     let scale = if a == 0.0 { (-x).exp() } else { weight(a, x) };
@@ -154,7 +154,7 @@ fn lgamma1p(a: f64) -> f64 {
     -a * (0.577_215_664_901_532_9 + a * polynomial(a, &series))
 }
 
-/// Computes the upper regularised incomplete gamma function for a small a and x < 1. There its value is about a, so 1 minus the lower function would
+/// Computes the upper regularised incomplete gamma function for a small a and x < a + 1. There its value is about a, so 1 minus the lower function would
 /// have no correct digits. With w = xᵃ / Γ(a + 1), it is 1 - w - w Σ (-x)ᵏ a / (k! (a + k)) over k ≥ 1 (NIST Digital Library of Mathematical
 /// Functions, 8.7.3).
 fn upper_near_zero(a: f64, x: f64) -> f64 {

@@ -4,7 +4,7 @@
 //! densities are logarithmically concave, hence the tail probabilities too. For a concave monotonic function, Newton's method converges
 //! from every start: after the first step it approaches the root from one side.
 
-use super::beta::ln_betainc;
+use super::beta::{MAX_DF, ln_betainc};
 use super::gamma::{betaln, gamma_density, gammainc};
 use super::normal::ndtri;
 use libm::lgamma;
@@ -115,7 +115,7 @@ pub fn student_icdf(df: f64, p: f64) -> f64 {
         return f64::NAN;
     }
     let (tail, sign) = if p < 0.5 { (p, -1.0) } else { (1.0 - p, 1.0) };
-    if tail == 0.0 || tail == 0.5 || df.is_infinite() {
+    if tail == 0.0 || tail == 0.5 || df > MAX_DF {
         return ndtri(p);
     }
     // The probability of values beyond ±z is the incomplete beta function of df / (df + z²), whose logit is ln(df / z²).

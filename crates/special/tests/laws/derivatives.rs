@@ -5,6 +5,21 @@ use wengert_autograd::prelude::*;
 use wengert_autograd::{GradCheck, assert_gradcheck};
 use wengert_special::prelude::*;
 
+/// The values are PyTorch's.
+#[test]
+fn the_second_derivative_of_i0e_at_its_kink() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from([0.0, -0.0, 0.5, -0.5]));
+    let [first] = x.i0e().sum(..).grad([x]);
+    let [second] = first.sum(..).grad([x]);
+    for (got, want) in [
+        (first, [0.0, 0.0, -0.4886144672642784, 0.4886144672642784]),
+        (second, [0.5, 0.5, 0.6643873281588133, 0.6643873281588133]),
+    ] {
+        assert!((got.value() - Tensor::from(want)).abs().amax(..).item() < 1e-15, "{}", got.value());
+    }
+}
+
 #[test]
 fn functions_of_one_operand() {
     let x = Tensor::from([-3.5, -0.75, 0.25, 1.5, 4.0]);

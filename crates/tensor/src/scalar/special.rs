@@ -367,8 +367,8 @@ fn zeta_of_positive(s: f64, q: f64) -> f64 {
 ///
 /// For x < a + 1, the lower part is computed by a series (Abramowitz and Stegun 6.5.29). Otherwise the upper part is computed by a
 /// continued fraction (6.5.31, by W. J. Lentz's method). If x is near a, both need a small multiple of √a terms, so [`uniform_part`]
-/// computes both parts for large a. Elsewhere the other part is 1 minus the computed part. If both a and x are small, this difference costs
-/// the upper part some digits.
+/// computes both parts for large a. Elsewhere the other part is 1 minus the computed part. For a below [`MAX_NEAR_ZERO`], this difference
+/// would have few correct digits, so [`upper_near_zero`] computes it.
 pub(crate) fn incomplete_gamma(a: f64, x: f64, is_upper: bool) -> f64 {
     if !(a >= 0.0 && x >= 0.0) || a == 0.0 && x == 0.0 || a.is_infinite() && x.is_infinite() {
         return f64::NAN;
@@ -381,8 +381,36 @@ pub(crate) fn incomplete_gamma(a: f64, x: f64, is_upper: bool) -> f64 {
         return uniform_part(a, x, is_upper);
     }
     let is_series = x < a + 1.0;
+    if is_upper && is_series && a < MAX_NEAR_ZERO {
+        return upper_near_zero(a, x);
+    }
     let share = if is_series { lower_series(a, x) } else { upper_fraction(a, x) };
     if is_series == is_upper { 1.0 - share } else { share }
+}
+
+/// The largest a for which [`upper_near_zero`] computes the upper part. The first omitted term of its series of ln Γ(1 + a) is below 1e-18.
+const MAX_NEAR_ZERO: f64 = 1e-3;
+
+/// Computes the upper part for a small a and x < a + 1, where it is about a. With w = xᵃ / Γ(a + 1), it is
+/// 1 - w - w Σ (-x)ᵏ a / (k! (a + k)) over k ≥ 1 (NIST Digital Library of Mathematical Functions, 8.7.3).
+fn upper_near_zero(a: f64, x: f64) -> f64 {
+    let (mut power, mut sum) = (1.0, 0.0);
+    for k in 1..30 {
+        let k = f64::from(k);
+        power *= -x / k;
+        sum += power * a / (a + k);
+    }
+    // The coefficients of ln Γ(1 + a) are Euler's constant and ζ(n) / n (5.7.3).
+    let series = [
+        0.577_215_664_901_532_9,
+        -0.822_467_033_424_113_2,
+        0.400_685_634_386_531_43,
+        -0.270_580_808_427_784_54,
+        0.207_385_551_028_673_98,
+    ];
+    let lgamma1p = -a * series.iter().rev().fold(0.0, |sum, c| sum * a + c);
+    let logarithm = a * libm::log(x) - lgamma1p;
+    -libm::expm1(logarithm) - libm::exp(logarithm) * sum
 }
 
 /// Computes xᵃ e⁻ˣ / Γ(a + 1).

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::pair::{binary, broadcast_two};
+use crate::ops::primitive::pair::{binary, broadcast_two, check_whole_number};
 use crate::ops::{Argument, Operand, Result, TensorLike};
 use crate::{Binary, Error, Float, Number, Scalar, Site, Unary, ensure};
 
@@ -122,7 +122,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A finite negative base with a fractional
     /// exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the square root or its inverse, which differ from the power at
-    /// -0 and -∞. The root of -0 is -0, and the root of -∞ is NaN. Refuses a negative number as the exponent of integers. If the exponents
+    /// -0 and -∞. The root of -0 is -0, and the root of -∞ is NaN. Refuses a number as the exponent of integers if it is negative or not whole. If the exponents
     /// are a tensor, an integer with a negative exponent gives 0, except for the bases 1 and -1. PyTorch: `pow`, `float_power`.
     #[in_place(Binary::Pow)]
     #[doc(alias("powf", "powi", "power", "float_power", "__pow__"))]
@@ -343,11 +343,11 @@ pub trait Arithmetic: TensorLike {
     }
 }
 
-/// Refuses a negative number as the exponent of integers. The message is PyTorch's.
+/// Refuses a negative number, and a number that is not whole, as the exponent of integers. The messages are PyTorch's.
 pub(crate) fn check_exponent<A: TensorLike>(exponent: &impl Operand<A>, at: Site) -> Result<(), Error> {
-    let is_refused = A::Elem::DTYPE.is_integer() && exponent.is_negative_number();
+    let is_refused = A::Elem::DTYPE.is_integer() && exponent.number().is_some_and(|number| number < 0.0);
     ensure!(!is_refused, at, "Integers to negative integer powers are not allowed.");
-    Ok(())
+    check_whole_number(exponent, at)
 }
 
 /// Returns the root that a power computes if its exponent is the number 1/2 or -1/2, and `None` for other exponents.
@@ -363,6 +363,34 @@ pub(crate) fn root<A: TensorLike>(exponent: &Argument<A>) -> Option<Unary> {
 #[cfg(test)]
 mod tests {
     use crate::prelude::*;
+
+    /// The fraction of a number would be lost beside integers, so the number is refused.
+    #[test]
+    fn fractions_beside_integers() {
+        let refused = |target: &str| format!("result type Float can't be cast to the desired output type {target}");
+        let mut x = Tensor::from([2i64, 4]);
+        for number in [0.5, -2.7, f64::NAN, f64::INFINITY] {
+            let results = [
+                x.try_add(number).map(drop),
+                x.try_mul(number).map(drop),
+                x.try_floor_divide(number).map(drop),
+                x.try_maximum(number).map(drop),
+                x.try_lt(number).map(drop),
+                x.try_add_(number),
+                x.try_pow(number.abs()).map(drop),
+                x.try_pow_(number.abs()),
+                crate::ops::try_where_(&Tensor::from([true, false]), &x, number).map(drop),
+            ];
+            for (case, result) in results.into_iter().enumerate() {
+                assert_eq!(result.unwrap_err().sentence(), refused("Long"), "{case} {number}");
+            }
+        }
+        let error = Tensor::from([1u8]).try_mul(1.5f32).unwrap_err();
+        assert_eq!(error.sentence(), refused("Byte"));
+        assert!(error.to_string().contains("the elements are u8, but 1.5 is no whole number"), "{error}");
+        assert_eq!(x.pow(2.0).to_vec(), [4, 16]);
+        assert_eq!((x.add(-1.0).to_vec(), x.le(2.0).to_vec()), (vec![1, 3], vec![true, false]));
+    }
 
     /// As in PyTorch, a negative number as exponent is refused, even for an empty tensor. Negative exponents in a tensor are allowed.
     #[test]

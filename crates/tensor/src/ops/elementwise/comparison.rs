@@ -2,7 +2,9 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::pair::{broadcast_operand_shapes, broadcast_two, compare, expand, expand_number};
+use crate::ops::primitive::pair::{
+    broadcast_operand_shapes, broadcast_two, check_whole_number, compare, expand, expand_number,
+};
 use crate::ops::{Argument, IntoArray, MaskOperand, Operand, Result, TensorLike};
 use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary};
 
@@ -170,6 +172,7 @@ pub fn try_where_<X: IntoArray>(mask: impl MaskOperand<X::Array>, x: X, y: impl 
     let x = &x.array();
     let mask = &mask.to_mask(x, at)?;
     let mask_shape = mask.shape();
+    check_whole_number(&y, at)?;
     let (x, y, shape) = match y.into_argument(x)? {
         Argument::Number(value) => {
             let shape = broadcast_operand_shapes(&[&mask_shape, &x.shape()], at)?;

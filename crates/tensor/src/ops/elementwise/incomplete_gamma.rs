@@ -25,8 +25,8 @@ pub trait IncompleteGamma: TensorLike<Elem: Float> {
         regularized(self, other, false, Site::here("igamma"))
     }
 
-    /// Returns the integral of tᵃ⁻¹ e⁻ᵗ dt from `other` to ∞, divided by Γ(a), where a is `self`. Accurate also where the result is small,
-    /// unless a is small and `other` is below a + 1. PyTorch: `igammac`, `special.gammaincc`.
+    /// Returns the integral of tᵃ⁻¹ e⁻ᵗ dt from `other` to ∞, divided by Γ(a), where a is `self`. Accurate also where the result is small.
+    /// PyTorch: `igammac`, `special.gammaincc`.
     #[in_place]
     fn try_igammac(&self, other: impl Operand<Self>) -> Result<Self> {
         regularized(self, other, true, Site::here("igammac"))
@@ -77,6 +77,11 @@ mod tests {
             (100000.0, 100300.0, 0.8286363112512076, 0.17136368874879235),
             (0.001, 0.5, 0.9994399333435292, 0.0005600666564707498),
             (1e-08, 2.0, 0.9999999995109948, 4.89005114719234e-10),
+            (1e-05, 1e-08, 0.9998215811853934, 0.0001784188146066355),
+            (0.0009, 1.0005, 0.9998025382209737, 0.00019746177902633774),
+            (1e-10, 1e-05, 0.9999999989064281, 1.0935719794146443e-9),
+            (1e-20, 1e-300, 1.0, 6.9019831223331213e-18),
+            (1e-310, 0.5, 1.0, 5.5977359477617e-311),
             (20.0, 1.0, 1.5875276010732629e-19, 1.0),
             (200.0, 201.0, 0.5375075509172329, 0.4624924490827671),
         ] {

@@ -11,7 +11,8 @@ use crate::ops::elementwise::arithmetic::{check_exponent, root};
 use crate::ops::elementwise::mixed::masked_fill;
 use crate::ops::primitive::eager::check_binary;
 use crate::ops::primitive::pair::{
-    broadcast_operand_shapes, broadcast_two_under, check_in_place_shape, expand, expand_number, expand_scalar,
+    broadcast_operand_shapes, broadcast_two_under, check_in_place_shape, check_whole_number, expand, expand_number,
+    expand_scalar,
 };
 use crate::ops::{Argument, MaskOperand, Operand, TensorLike};
 use crate::shape::compat::{BroadcastRule, Resolved};
@@ -63,6 +64,7 @@ pub trait InPlace: TensorLike {
         if op == Binary::Pow {
             check_exponent::<Self>(&other, at)?;
         }
+        check_whole_number(&other, at)?;
         let other = other.into_argument(self)?;
         self.check_write(array(&other), at)?;
         if op == Binary::Pow
@@ -169,6 +171,7 @@ impl<T: Element> InPlace for Tensor<T> {
         if op == Binary::Pow {
             check_exponent::<Self>(&other, at)?;
         }
+        check_whole_number(&other, at)?;
         let other = other.into_argument(self)?;
         self.check_write(array(&other), at)?;
         if op == Binary::Pow

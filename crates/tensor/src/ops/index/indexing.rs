@@ -36,7 +36,8 @@ pub trait Indexing: TensorLike {
         ensure!(
             shape.rank() > 0 || line.numel() == 1,
             at,
-            "index_select(): Index to scalar can have only 1 value, got 0 value(s)"
+            "index_select(): Index to scalar can have only 1 value, got {} value(s)",
+            line.numel()
         );
         let slices = self.reshape_to(whole, at)?.apply_index_select(axis, &line, at)?;
         if shape.rank() == 0 { slices.reshape_to(shape, at) } else { Ok(slices) }
@@ -195,6 +196,12 @@ mod tests {
             error.sentence(),
             "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0"
         );
+    }
+
+    #[test]
+    fn a_scalar_has_one_position() {
+        let several = Tensor::scalar(1.0).try_index_select(0, &Tensor::from([0i64, 0])).unwrap_err();
+        assert_eq!(several.sentence(), "index_select(): Index to scalar can have only 1 value, got 2 value(s)");
     }
 
     #[test]

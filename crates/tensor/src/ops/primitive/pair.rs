@@ -3,7 +3,7 @@
 use crate::ops::{Result, TensorLike};
 use crate::shape::broadcast;
 use crate::shape::compat::{self, BroadcastRule};
-use crate::{Binary, Compare, Element, Error, Scalar, Shape, Site, Tensor, View};
+use crate::{Binary, Compare, DType, Element, Error, Scalar, Shape, Site, Tensor, View};
 
 /// The second operand of an operation on an `A`: another `A`, a number, a `bool`, or, if `A` is a recorded variable, a plain tensor.
 #[diagnostic::on_unimplemented(
@@ -15,9 +15,9 @@ pub trait Operand<A: TensorLike> {
     /// Converts `self` to the second operand of an operation whose first operand is `first`.
     fn into_argument(self, first: &A) -> Result<Argument<A>, A::Error>;
 
-    /// Returns true if the operand is a number below 0, before its conversion to an element.
-    fn is_negative_number(&self) -> bool {
-        false
+    /// Returns the number before its conversion to an element, or `None` for an array.
+    fn number(&self) -> Option<f64> {
+        None
     }
 }
 
@@ -102,8 +102,11 @@ impl<A: TensorLike> Operand<A> for Argument<A> {
         Ok(self)
     }
 
-    fn is_negative_number(&self) -> bool {
-        matches!(self, Argument::Number(value) if value.to_f64() < 0.0)
+    fn number(&self) -> Option<f64> {
+        match self {
+            Argument::Number(value) => Some(value.to_f64()),
+            Argument::Array(_) => None,
+        }
     }
 }
 
@@ -122,8 +125,8 @@ macro_rules! numbers {
                 Ok(Argument::Number(A::Elem::$from(self as _)))
             }
 
-            fn is_negative_number(&self) -> bool {
-                (*self as f64) < 0.0
+            fn number(&self) -> Option<f64> {
+                Some(*self as f64)
             }
         }
     )*};
@@ -151,6 +154,22 @@ impl<A: TensorLike> Operand<A> for bool {
     fn into_argument(self, _first: &A) -> Result<Argument<A>, A::Error> {
         Ok(Argument::Number(A::Elem::from_i64(self.into())))
     }
+}
+
+/// Refuses a number beside an array of integers if the number is not whole. PyTorch gives an array of floating-point numbers instead.
+pub(crate) fn check_whole_number<A: TensorLike>(other: &impl Operand<A>, at: Site) -> Result<(), Error> {
+    if A::Elem::DTYPE.is_integer()
+        && let Some(number) = other.number()
+        && (number.fract() != 0.0 || !number.is_finite())
+    {
+        let target = if A::Elem::DTYPE == DType::U8 { "Byte" } else { "Long" };
+        let message = format!("result type Float can't be cast to the desired output type {target}");
+        return Err(Error::argument(at, message).with_hint(format_args!(
+            "the elements are {}, but {number} is no whole number; convert the tensor first, for example with `cast::<f64>()`",
+            A::Elem::DTYPE
+        )));
+    }
+    Ok(())
 }
 
 /// Returns the constant `value`, expanded to `shape`. The constant is on the tape of `x`, if `x` has a tape.
@@ -186,6 +205,7 @@ pub(crate) fn broadcast_two_under<A: TensorLike>(
     rule: BroadcastRule,
     at: Site,
 ) -> Result<(A, A), A::Error> {
+    check_whole_number(&other, at)?;
     let y = match other.into_argument(x)? {
         Argument::Array(y) => y,
         Argument::Number(value) => return Ok((x.clone(), expand_number(x, value, &x.shape(), at)?)),
@@ -220,6 +240,7 @@ pub(crate) fn combine<A: TensorLike>(
     rule: BroadcastRule,
     at: Site,
 ) -> Result<A> {
+    check_whole_number(&other, at)?;
     match other.into_argument(x)? {
         Argument::Array(y) => x.apply_broadcast(op, &y, rule, at),
         Argument::Number(value) => x.apply_number(op, value, at),

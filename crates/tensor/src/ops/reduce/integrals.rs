@@ -4,7 +4,7 @@ use wengert_macros::twins;
 
 use crate::ops::{ArrayOperand, Compose, Result, TensorLike};
 use crate::shape::dims;
-use crate::{Binary, Error, Float, Position, Reduction, Scalar as _, Shape, Site, ensure};
+use crate::{Binary, Float, Position, Reduction, Scalar as _, Shape, Site, ensure};
 
 /// The trapezoidal rule and differences along a dimension.
 ///
@@ -25,9 +25,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
         let at = Site::here("trapezoid");
         let shape = self.shape();
         let (dim, rank) = (dim.position(), shape.rank());
-        if rank == 0 {
-            return Err(Error::DimRange { dim, rank, at }.into());
-        }
+        ensure!(rank > 0, at, IndexRange, "Dimension specified as {dim} but tensor has no dimensions");
         let axis = dims::axis(dim, rank, at)?;
         let sum = sum_along(self, axis, at)?;
         if shape[axis] == 0 {
@@ -130,9 +128,7 @@ enum Spacing<'a, A> {
 /// Returns the areas under the functions between neighbouring points along `dim`, and the position of that dimension.
 fn areas<A: TensorLike<Elem: Float>>(y: &A, spacing: Spacing<A>, dim: isize, at: Site) -> Result<(A, usize), A::Error> {
     let shape = y.shape();
-    if shape.rank() == 0 {
-        return Err(Error::DimRange { dim, rank: 0, at }.into());
-    }
+    ensure!(shape.rank() > 0, at, IndexRange, "Dimension specified as {dim} but tensor has no dimensions");
     let axis = dims::axis(dim, shape.rank(), at)?;
     let heights = combine_neighbours(y, axis, Binary::Add, at)?;
     match spacing {
@@ -253,8 +249,15 @@ mod tests {
         let sentence = |dim: isize, order| y.try_gradient(1.0, dim, order).unwrap_err().sentence();
         assert_eq!(sentence(0, 3), "torch.gradient only supports edge_order=1 and edge_order=2.");
         assert_eq!(sentence(1, 2), "torch.gradient expected each dimension size to be at least edge_order+1");
-        let none = Tensor::scalar(1.0).try_gradient(1.0, -1, 1).unwrap_err();
-        assert_eq!(none.sentence(), "Dimension specified as -1 but tensor has no dimensions");
+        let none = Tensor::scalar(1.0);
+        for error in [
+            none.try_gradient(1.0, -1, 1).unwrap_err(),
+            none.try_trapezoid(1.0, -1).unwrap_err(),
+            none.try_cumulative_trapezoid(1.0, -1).unwrap_err(),
+            none.try_trapezoid_over(&none, -1).unwrap_err(),
+        ] {
+            assert_eq!(error.sentence(), "Dimension specified as -1 but tensor has no dimensions");
+        }
         assert!(y.try_gradient(1.0, 2, 1).is_err());
         let sentence = |x: &Tensor<f64>, dim: isize| y.try_gradient_over(x, dim, 1).unwrap_err().sentence();
         assert_eq!(

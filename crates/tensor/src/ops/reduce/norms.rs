@@ -29,7 +29,7 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// the norm would not.
     ///
     /// The derivative is 0 at the zero vector, and everywhere if `ord` is 0. For ∞, the elements of the largest magnitude share the gradient
-    /// evenly; for -∞, the elements of the smallest magnitude. The norm of no elements is 0, but is refused for `ord` below 0 and for ∞.
+    /// evenly; for -∞, the elements of the smallest magnitude. The norm of no elements is 0, but is refused for `ord` below 0, ∞ and NaN.
     /// PyTorch: `linalg.vector_norm`.
     ///
     /// ```
