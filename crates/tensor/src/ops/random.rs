@@ -266,6 +266,9 @@ fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Gene
         let scale = 0.5 / weights.len() as f64;
         weights.iter_mut().for_each(|weight| *weight *= scale);
     }
+    if replacement {
+        return draw_with_replacement(&weights, generator, out);
+    }
     for out in out {
         let threshold = generator.uniform() * weights.iter().sum::<f64>();
         let mut sum = 0.0;
@@ -280,9 +283,23 @@ fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Gene
             }
         }
         *out = drawn as i64;
-        if !replacement {
-            weights[drawn] = 0.0;
-        }
+        weights[drawn] = 0.0;
+    }
+}
+
+/// Draws like [`draw_positions`] with replacement. The running sums of the weights do not change, so each draw is a binary search.
+fn draw_with_replacement(weights: &[f64], generator: &mut Generator, out: &mut [i64]) {
+    let total = weights.iter().sum::<f64>();
+    let positions: Vec<usize> = (0..weights.len()).filter(|&position| weights[position] > 0.0).collect();
+    let add = |sum: &mut f64, &position: &usize| {
+        *sum += weights[position];
+        Some(*sum)
+    };
+    let sums: Vec<f64> = positions.iter().scan(0.0, add).collect();
+    for out in out {
+        let threshold = generator.uniform() * total;
+        let number = sums.partition_point(|&sum| sum <= threshold);
+        *out = positions.get(number).or(positions.last()).map_or(0, |&position| position as i64);
     }
 }
 
@@ -376,6 +393,27 @@ mod tests {
         assert_eq!(Tensor::randperm(8, &mut generator()).to_vec(), [0, 3, 7, 1, 2, 6, 5, 4]);
         let halves = Tensor::<f32>::full([8], 0.5);
         assert_eq!(halves.bernoulli(&mut generator()).to_vec(), [0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
+    }
+
+    /// Compares with a search through the running sums from the first to the last weight.
+    #[test]
+    fn positions_with_replacement_are_found_in_the_running_sums() {
+        let weights = [0.0, 2.0, 1e-17, 0.0, 3.0, 0.5, 1e-300, 0.0];
+        let drawn = Tensor::from(weights).multinomial(2000, true, &mut generator());
+        let mut single = generator();
+        for drawn in drawn.iter() {
+            let threshold = single.uniform() * weights.iter().sum::<f64>();
+            let sum_to = |position: usize| weights[..=position].iter().sum::<f64>();
+            assert_eq!(Some(drawn as usize), (0..weights.len()).find(|&position| threshold < sum_to(position)));
+        }
+        let mut after = generator();
+        for _ in 0..2000 {
+            after.uniform();
+        }
+        assert_eq!(single, after);
+        // The sum is so small that each threshold is rounded to 0 or to the sum.
+        let drawn = Tensor::from([0.0, 5e-324, 0.0]).multinomial(100, true, &mut generator());
+        assert!(drawn.iter().all(|position| position == 1));
     }
 
     #[test]

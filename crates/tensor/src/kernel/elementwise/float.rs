@@ -205,17 +205,13 @@ fn zeta<T: FloatMath>(x: T, y: T) -> T {
     T::from_f64(special::zeta(x.to_f64(), y.to_f64()))
 }
 
-/// Returns the next representable number after `x` toward `y`.
+/// Returns the next representable number after `x` toward `y`. Computes all cases and selects one, so that the loop has no branches.
+#[inline(always)]
 fn nextafter<T: FloatMath>(x: T, y: T) -> T {
-    if x.is_nan() {
-        x
-    } else if y > x {
-        x.next_up()
-    } else if y < x {
-        x.next_down()
-    } else {
-        y
-    }
+    let (up, down) = (x.next_up(), x.next_down());
+    let moved = if y < x { down } else { y };
+    let moved = if y > x { up } else { moved };
+    if x.is_nan() { x } else { moved }
 }
 
 /// Computes powers. The powers with the exponents -1, 2 and 3 are quotients and products, also for a negative base, 0, ∞ and NaN.
@@ -489,7 +485,7 @@ fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Ope
         Binary::LogitWithin => map_binary_library(x, y, out, logit_clamped),
         Binary::Xlogy => map_binary_library(x, y, out, xlogy),
         Binary::Xlog1py => map_binary_library(x, y, out, xlog1py),
-        Binary::Nextafter => map_binary_library(x, y, out, nextafter),
+        Binary::Nextafter => map_binary(x, y, out, inlined!(x, y => nextafter(x, y))),
         Binary::Zeta => map_binary_library(x, y, out, zeta),
         _ => unreachable!("floating-point numbers have no {op:?}"),
     }
@@ -541,6 +537,13 @@ dispatched! {
             Unary::Asinh => map_in_f64(x, out, libm::asinh),
             // `libm::acosh` returns a finite number for some x below -2.
             Unary::Acosh => map_in_f64(x, out, |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) }),
+            Unary::Atanh if is_narrow::<T>() => map_unary_corrected(
+                x,
+                out,
+                #[inline(always)] |x| x.abs() < T::ONE,
+                widened!(x => wide::atanh::<FMA>(x)),
+                |x| T::from_f64(libm::atanh(x.to_f64())),
+            ),
             Unary::Atanh => map_in_f64(x, out, libm::atanh),
             Unary::Sigmoid => map_unary_large_fn(x, out, inlined!(T::sigmoid::<FMA>)),
             Unary::Relu => map_unary(x, out, |x| if x < T::ZERO { T::ZERO } else { x }),
@@ -548,6 +551,13 @@ dispatched! {
                 let six = T::from_f64(6.0);
                 if x.is_nan() { x } else { larger(smaller(x + T::from_f64(3.0), six), T::ZERO) / six }
             }),
+            Unary::Sinc if is_narrow::<T>() => map_unary_corrected(
+                x,
+                out,
+                #[inline(always)] |x| wide::has_sinc(x.to_f64()),
+                widened!(x => wide::sinc::<FMA>(x)),
+                |x| T::from_f64(special::sinc(x.to_f64())),
+            ),
             Unary::Sinc => map_in_f64(x, out, special::sinc),
             Unary::Logit if is_narrow::<T>() => map_unary_corrected(
                 x,
@@ -560,6 +570,13 @@ dispatched! {
             Unary::Erf => map_unary_large_fn(x, out, inlined!(T::erf::<FMA>)),
             Unary::Erfc => map_unary_large_fn(x, out, inlined!(T::erfc::<FMA>)),
             Unary::Ndtr => map_unary_large_fn(x, out, inlined!(T::ndtr::<FMA>)),
+            Unary::Erfinv if is_narrow::<T>() => map_unary_corrected(
+                x,
+                out,
+                #[inline(always)] |x| x.abs() < T::ONE,
+                widened!(x => wide::erfinv::<FMA>(x)),
+                |x| T::from_f64(special::erfinv(x.to_f64())),
+            ),
             Unary::Erfinv => map_in_f64(x, out, special::erfinv),
             Unary::Lgamma if is_narrow::<T>() => map_unary_corrected(
                 x,

@@ -92,6 +92,9 @@ fn array<A: TensorLike<Elem: Float>>(x: &A, argument: Argument<A>) -> Result<A> 
 #[track_caller]
 fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) -> Result<A> {
     let (x, min, max) = broadcast_three(x, &min, &max, at)?;
+    if x.is_plain() {
+        return x.apply_binary(Binary::Maximum, &min, at)?.apply_binary(Binary::Minimum, &max, at);
+    }
     let half = x.try_mul(0.5)?;
     let (low, high) = (Comparison::try_eq(&x, &min)?, Comparison::try_eq(&x, &max)?);
     let both = low.try_logical_and(&high)?;
@@ -109,6 +112,15 @@ fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) ->
     let crossed = try_where_(&min.try_gt(&max)?, &max, &max.apply_detach(at)?)?;
     let nan = source.try_add(&crossed)?.try_add(&min.apply_detach(at)?)?;
     try_where_(&is_nan, &nan, &chosen)
+}
+
+/// A composite operation: the difference between a number and its whole part.
+struct Frac;
+
+impl Composite for Frac {
+    fn apply<A: TensorLike<Elem: Float>>(&self, [x]: [&A; 1], at: Site) -> Result<A> {
+        x.minus(&x.apply_unary(Unary::Trunc, at)?, at)
+    }
 }
 
 /// A composite operation: the replacement of NaN, ∞ and -∞.
@@ -178,7 +190,7 @@ pub trait Bounded: TensorLike<Elem: Float> {
     /// Returns the fractional part x - trunc x, with the sign of x. PyTorch: `frac`.
     #[in_place]
     fn try_frac(&self) -> Result<Self> {
-        self.try_sub(&self.try_trunc()?)
+        Self::apply_elementwise_composite([self], &Frac, Site::here("frac"))
     }
 
     /// Rounds to `decimals` digits after the decimal point. A negative `decimals` rounds to a multiple of a power of ten: -2 to hundreds.
@@ -219,6 +231,26 @@ mod tests {
     fn formulas_have_the_bits_of_separate_operations() {
         check_formula(&NanToNum { nan: 0.25, posinf: None, neginf: None });
         check_formula(&NanToNum { nan: f64::NAN, posinf: Some(9.0), neginf: Some(7.0) });
+    }
+
+    #[test]
+    fn tensors_as_bounds() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        for (x, min, max, expected) in [
+            (0.5, 0.0, 1.0, 0.5),
+            (-0.5, 0.0, 1.0, 0.0),
+            (1.5, 0.0, 1.0, 1.0),
+            (0.0, 0.0, 1.0, 0.0),
+            (0.5, 2.0, 1.0, 1.0),
+            (3.0, 2.0, 1.0, 1.0),
+            (5e-324, 5e-324, 1.0, 5e-324),
+            (inf, -inf, inf, inf),
+        ] {
+            let clamped = Tensor::from([x, nan, x, x])
+                .clamp(Tensor::from([min, min, nan, min]), Tensor::from([max, max, max, nan]));
+            assert_eq!(clamped.get(&[0]), Some(expected), "{x} {min} {max}");
+            assert!(clamped.slice(0, 1..).isnan().all(..).item(), "{x} {min} {max}");
+        }
     }
 
     #[test]

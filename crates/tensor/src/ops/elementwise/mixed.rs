@@ -12,6 +12,7 @@ use crate::ops::{
     TensorLike, Views, try_where_,
 };
 use crate::scalar::formula::Formula;
+use crate::scalar::special;
 use crate::{Binary, Element, Float, Scalar, Site, Tensor, Unary, ensure};
 
 /// Arithmetic of two and three operands, and elementwise predicates.
@@ -80,9 +81,17 @@ pub trait Mixed: TensorLike<Elem: Float> {
     fn try_frexp(&self) -> Result<(Self, Tensor<i64>), Self::Error> {
         let at = Site::here("frexp");
         let values = self.to_tensor(at)?;
+        let elements = values.row_major_elements(at)?;
         let exponents = Tensor::build(values.shape(), at, |out| {
-            out.iter_mut().zip(values.iter()).for_each(|(e, x)| *e = libm::frexp(x.to_f64()).1.into());
+            out.iter_mut().zip(elements.iter()).for_each(|(e, x)| *e = special::frexp(x.to_f64()).1);
         })?;
+        if self.is_plain() {
+            let mantissas = Tensor::build(values.shape(), at, |out| {
+                let each = out.iter_mut().zip(elements.iter());
+                each.for_each(|(m, x)| *m = Self::Elem::from_f64(special::frexp(x.to_f64()).0));
+            })?;
+            return Ok((self.try_constant(&mantissas)?, exponents));
+        }
         // 2⁻ᵉ overflows for a small number, so the number is multiplied by two powers whose product is 2⁻ᵉ.
         let times_power = |x: &Self, part: fn(i64) -> i64| {
             let power = |out: &mut [Self::Elem]| {

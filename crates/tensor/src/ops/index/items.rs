@@ -131,6 +131,7 @@ mod tests {
         let (rows, columns) = (Tensor::from([[0i64], [2]]), Tensor::from([-1i64, 0, 3]));
         let (mask, part) = (x.gt(101.0), Tensor::from([[true, false, true], [false, false, true]]));
         let (first, last) = (Tensor::from([1i64, 0, 1]), Tensor::from([2i64, 2, 3]));
+        let negative = Tensor::from([-1i64, 0]);
         let lists = [
             index_items![.., &rows, &columns].to_vec(),
             index_items![&mask].to_vec(),
@@ -139,6 +140,7 @@ mod tests {
             index_items![&first, ..., &last].to_vec(),
             index_items![1, &first].to_vec(),
             index_items![&part, 1..3].to_vec(),
+            index_items![&negative].to_vec(),
         ];
         for items in &lists {
             let (picked, set) = (x.index(items), x.index_set(items, -1.0));
@@ -149,6 +151,22 @@ mod tests {
             assert_eq!(x.index_put(items, &values, false), x.index_set(items, &values));
             assert_eq!(x.index_put(items, &values, true).sum(..).item(), (x.sum(..) + values.sum(..)).item());
         }
+    }
+
+    /// The value of the last write wins, and all values are added.
+    #[test]
+    fn slices_are_put_in_order() {
+        let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+        let (items, values) =
+            (index_items![&Tensor::from([1i64, -2, 1])], Tensor::from([[5.0, 6.0], [7.0, 8.0], [9.0, 10.0]]));
+        assert_eq!(x.index_put(&items, &values, false), Tensor::from([[7.0, 8.0], [9.0, 10.0]]));
+        assert_eq!(x.index_put(&items, &values, true), Tensor::from([[8.0, 10.0], [17.0, 20.0]]));
+        assert_eq!(x.index_put(&items, Tensor::from([[0.5, -1.0]]), true), Tensor::from([[1.5, 1.0], [4.0, 2.0]]));
+        assert_eq!(x.index_set(&items, Tensor::scalar(0.5)), Tensor::full([2, 2], 0.5));
+        assert_eq!(x.t().index_set(&index_items![&Tensor::from([1i64])], 0.5), Tensor::from([[1.0, 3.0], [0.5, 0.5]]));
+        assert_eq!(x.index_put(&index_items![&Tensor::<i64>::zeros([0])], Tensor::zeros([2]), true), x);
+        assert!(x.try_index_put(&index_items![&Tensor::from([2i64])], &values, true).is_err());
+        assert!(x.try_index_put(&items, Tensor::ones([3]), true).is_err());
     }
 
     #[test]

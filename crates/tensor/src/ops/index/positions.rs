@@ -231,6 +231,9 @@ pub(crate) fn check_index(
 
 /// Returns `index` with `size` added to its negative elements. Returns an error if an element is not from `-size` to `size - 1`.
 pub(crate) fn wrap(index: &Tensor<i64>, size: usize, axis: usize, at: Site) -> Result<Tensor<i64>, Error> {
+    if index.as_slice().is_some_and(|line| all_within(line, size)) {
+        return Ok(index.clone());
+    }
     let mut line = index.elements(at)?;
     match wrap_negative(&mut line, size) {
         None => Tensor::try_from_vec(line, index.shape()),

@@ -187,6 +187,9 @@ pub(crate) fn index_put<A: TensorLike<Elem: Number>>(
     accumulate: bool,
     at: Site,
 ) -> Result<A> {
+    if let Some((index, shape)) = index_of_slices(x, items, at)? {
+        return put_slices(x, &index, &expand_values(values, &shape, at)?, accumulate, at);
+    }
     let positions = positions_of(x, items, at)?;
     let values = expand_values(values, positions.shape(), at)?;
     if accumulate { add_at(x, &positions, &values, at) } else { overwrite(x, &positions, &values, at) }
@@ -196,6 +199,13 @@ pub(crate) fn index_put<A: TensorLike<Elem: Number>>(
 pub(crate) fn index_set<A: TensorLike>(x: &A, items: &[IndexItem], value: Argument<A>, at: Site) -> Result<A> {
     if let (Some(mask), &Argument::Number(value)) = (whole_mask(items, &x.shape()), &value) {
         return A::apply_select(&x.constant_mask(mask, at)?, &expand_number(x, value, &x.shape(), at)?, x, at);
+    }
+    if let Some((index, shape)) = index_of_slices(x, items, at)? {
+        let values = match value {
+            Argument::Number(value) => expand_number(x, value, &shape, at)?,
+            Argument::Array(value) => expand_values(&value, &shape, at)?,
+        };
+        return put_slices(x, &index, &values, false, at);
     }
     let positions = positions_of(x, items, at)?;
     match value {
@@ -211,6 +221,29 @@ pub(crate) fn index_set<A: TensorLike>(x: &A, items: &[IndexItem], value: Argume
             overwrite(x, &positions, &value, at)
         }
     }
+}
+
+/// Returns the index of the slices of `x` that `items` select, and the shape of these slices, if `x` is plain data and `items` is one
+/// vector of positions. The positions count from the start of dimension 0.
+fn index_of_slices<A: TensorLike>(
+    x: &A,
+    items: &[IndexItem],
+    at: Site,
+) -> Result<Option<(Tensor<i64>, Shape)>, A::Error> {
+    let shape = x.shape();
+    match items {
+        [IndexItem::Positions(index)] if x.is_plain() && index.rank() == 1 && shape.rank() > 0 => {
+            Ok(Some((wrap(index, shape[0], 0, at)?, shape.with_size(0, index.numel()))))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Returns `x`, which is plain data, with `values` written to the slices with the indices `index` along dimension 0. If `accumulate` is
+/// true, adds the values instead.
+fn put_slices<A: TensorLike>(x: &A, index: &Tensor<i64>, values: &A, accumulate: bool, at: Site) -> Result<A> {
+    let (index, values) = (index.row_major_elements(at)?, values.to_tensor(at)?);
+    x.try_constant(&x.to_tensor(at)?.with_slices(0, &index, &values, accumulate, at)?)
 }
 
 /// Returns `x` with elements of `source` written where `mask` is true.

@@ -2,7 +2,7 @@
 //! polynomials suffice. The result is rounded once. The error is at most 0.51 units in the last place for sines, tangents and angles, and
 //! 0.55 for powers. Functions whose arguments are `f64` expect numbers that `f32` can represent.
 
-use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_4, PI};
+use std::f64::consts::{FRAC_2_PI, FRAC_2_SQRT_PI, FRAC_PI_2, FRAC_PI_4, PI};
 
 use crate::scalar::math::{FloatMath, fma, polynomial};
 
@@ -132,6 +132,67 @@ pub(crate) fn logit<const FMA: bool>(x: f64) -> f64 {
     if (x > 0.0) & (x < 1.0) { logit } else { f64::NAN }
 }
 
+/// Computes artanh x = ½ ln(1 + 2x / (1 - x)) for |x| below 1.
+#[inline(always)]
+pub(crate) fn atanh<const FMA: bool>(x: f64) -> f64 {
+    let size = x.abs();
+    (0.5 * f64::log1p_ordinary::<FMA>(2.0 * size / (1.0 - size))).copysign(x)
+}
+
+/// Returns true if `x` is small enough for [`sinc`].
+#[inline(always)]
+pub(crate) fn has_sinc(x: f64) -> bool {
+    x.abs() < 1e5
+}
+
+/// Computes sin(πx) / (πx) for arguments that satisfy [`has_sinc`]. The distance of `x` from the nearest integer is exact, so the zeros of
+/// the sine are exact.
+#[inline(always)]
+pub(crate) fn sinc<const FMA: bool>(x: f64) -> f64 {
+    let shifted = x + ROUND;
+    let (sine, cosine, quadrant) = sine_and_cosine::<FMA>(PI * (x - (shifted - ROUND)));
+    let y = if quadrant & 1 == 0 { sine } else { cosine };
+    // sin(πx) has the opposite sign if the nearest integer is odd.
+    let sign = ((quadrant & 2) << 62) ^ (shifted.to_bits() << 63);
+    let quotient = f64::from_bits(y.to_bits() ^ sign) / (x * PI);
+    if x == 0.0 { 1.0 } else { quotient }
+}
+
+/// Computes the inverse of erf for |x| below 1. The initial value is from M. B. Giles, "Approximating the erfinv function" (2011), with an
+/// error of about 4e-7 of the result. One step of Halley's method on erf follows.
+#[inline(always)]
+pub(crate) fn erfinv<const FMA: bool>(x: f64) -> f64 {
+    let size = x.abs();
+    let w = -f64::log_ordinary::<FMA>((1.0 - size) * (1.0 + size));
+    let central = [
+        2.810_226_36e-08,
+        3.432_739_39e-07,
+        -3.523_387_7e-06,
+        -4.391_506_54e-06,
+        2.185_808_7e-04,
+        -1.253_725_03e-03,
+        -4.177_681_640e-03,
+        2.466_407_27e-01,
+        1.501_409_41,
+    ];
+    let tail = [
+        -2.002_142_57e-04,
+        1.009_505_58e-04,
+        1.349_343_22e-03,
+        -3.673_428_44e-03,
+        5.739_507_73e-03,
+        -7.622_461_3e-03,
+        9.438_870_47e-03,
+        1.001_674_06,
+        2.832_976_82,
+    ];
+    let inner = polynomial::<FMA, 9, _>(w - 2.5, central);
+    let outer = polynomial::<FMA, 9, _>(w.sqrt() - 3.0, tail);
+    let y = size * if w < 5.0 { inner } else { outer };
+    let step = (size - FloatMath::erf::<FMA>(y)) * FloatMath::exp::<FMA>(y * y) * (1.0 / FRAC_2_SQRT_PI);
+    (y + step * fma::<FMA, _>(y, step, 1.0)).copysign(x)
+}
+
 /// Returns true if [`log_gamma`] computes the result for `x` to the precision of `f32`: for positive finite numbers except near the zeros 1
 /// and 2, where digits cancel.
 #[inline(always)]
@@ -199,6 +260,7 @@ pub(crate) fn pow_ordinary<const FMA: bool>(x: f32, y: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scalar::special;
 
     /// Tests dividends at and next to multiples of the divisor, where a rounded quotient may be a wrong integer.
     #[test]
@@ -228,6 +290,32 @@ mod tests {
             assert!((got - expected).abs() < 2e-3 * f64::from(f32::EPSILON) * expected.abs(), "{x}: {got} {expected}");
         }
         assert!([0.0, -1.5, 1.0, 2.0, f64::INFINITY, f64::NAN].iter().all(|&x| !has_log_gamma(x)));
+    }
+
+    /// Compares with functions of f64. The bound is 1/400 of a unit in the last place of `f32`, which is small beside the rounding.
+    #[test]
+    fn inverse_functions_and_sincs() {
+        let sizes = (0..4000)
+            .map(|k| 1.0 - 10f32.powf(k as f32 * -0.002))
+            .chain((0..2000).map(|k| 10f32.powf(k as f32 * -0.02)));
+        for x in sizes.filter(|&size| size < 1.0).flat_map(|size| [size, -size]).map(f64::from) {
+            for (got, expected) in [
+                (atanh::<true>(x), libm::atanh(x)),
+                (atanh::<false>(x), libm::atanh(x)),
+                (erfinv::<true>(x), special::erfinv(x)),
+                (erfinv::<false>(x), special::erfinv(x)),
+                (sinc::<true>(20.0 * x), special::sinc(20.0 * x)),
+                (sinc::<false>(20.0 * x), special::sinc(20.0 * x)),
+            ] {
+                assert!(
+                    (got - expected).abs() <= 2.5e-3 * f64::from(f32::EPSILON) * expected.abs(),
+                    "{x}: {got} {expected}"
+                );
+                assert_eq!(got.is_sign_negative(), expected.is_sign_negative(), "{x}");
+            }
+        }
+        assert!(sinc::<true>(0.0) == 1.0 && sinc::<true>(-0.0) == 1.0 && sinc::<true>(3.0) == 0.0);
+        assert!(![1e5, f64::INFINITY, f64::NAN].iter().any(|&x| has_sinc(x)));
     }
 
     #[test]
