@@ -63,18 +63,17 @@ impl<B: Send + 'static> DataLoader<B> {
         assert!(batch_size > 0, "batch_size should be a positive integer value, but got batch_size={batch_size}");
         let samples = dataset.len();
         let fetch = Arc::new(move |indices: &[usize], _: &mut Generator| dataset.batch(indices));
-        let (shuffle, cumulative_weights, drop_last, seed, prefetch, workers) = (false, None, false, 0, 0, 1);
         DataLoader {
             fetch,
             dataset_len: samples,
             samples,
             batch_size,
-            shuffle,
-            cumulative_weights,
-            drop_last,
-            seed,
-            prefetch,
-            workers,
+            shuffle: false,
+            cumulative_weights: None,
+            drop_last: false,
+            seed: 0,
+            prefetch: 0,
+            workers: 1,
         }
     }
 
@@ -167,32 +166,20 @@ impl<B: Send + 'static> DataLoader<B> {
         self,
         transform: impl Fn(B, &mut Generator) -> Result<C> + Send + Sync + 'static,
     ) -> DataLoader<C> {
-        let DataLoader {
-            fetch,
-            dataset_len,
-            samples,
-            batch_size,
-            shuffle,
-            cumulative_weights,
-            drop_last,
-            seed,
-            prefetch,
-            workers,
-        } = self;
-        let fetch = Arc::new(move |indices: &[usize], generator: &mut Generator| {
-            transform(fetch(indices, generator)?, generator)
-        });
+        let fetch = self.fetch;
         DataLoader {
-            fetch,
-            dataset_len,
-            samples,
-            batch_size,
-            shuffle,
-            cumulative_weights,
-            drop_last,
-            seed,
-            prefetch,
-            workers,
+            fetch: Arc::new(move |indices: &[usize], generator: &mut Generator| {
+                transform(fetch(indices, generator)?, generator)
+            }),
+            dataset_len: self.dataset_len,
+            samples: self.samples,
+            batch_size: self.batch_size,
+            shuffle: self.shuffle,
+            cumulative_weights: self.cumulative_weights,
+            drop_last: self.drop_last,
+            seed: self.seed,
+            prefetch: self.prefetch,
+            workers: self.workers,
         }
     }
 

@@ -159,12 +159,12 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Returns an instruction for a random program. `kind` chooses the kind of the instruction. If `sums` is true, all values are whole
+    /// Returns an instruction for a random program. The bytes choose its kind and its operands. If `sums` is true, all values are whole
     /// numbers, so that sums are exact in any order. Otherwise operations that round are tested too, and all reductions are maxima, which
     /// are exact.
-    fn instruction(kind: u8, [x, y, z]: [usize; 3], values: usize, rows: bool, sums: bool) -> Instruction {
-        let [x, y, z] = [x, y, z].map(|value| (value % values) as u32);
-        match kind {
+    fn instruction([kind, x, y, z]: [u8; 4], values: usize, rows: bool, sums: bool) -> Instruction {
+        let [x, y, z] = [x, y, z].map(|value| u32::from(value) % values as u32);
+        match kind % 14 {
             0 => Instruction::Unary(Unary::Neg, x),
             1 => Instruction::Unary(Unary::Relu, x),
             2 => Instruction::Binary(Binary::Add, x, y),
@@ -183,16 +183,16 @@ mod tests {
         }
     }
 
-    /// Returns an output for a random program. `kind` chooses the kind of the output.
+    /// Returns an output for a random program. The first three bytes choose its kind, its value and its axes.
     fn output(
-        (kind, value, axes): (u8, usize, u64),
+        [kind, value, axes, _]: [u8; 4],
         inputs: usize,
         instructions: &[Instruction],
         rank: usize,
         sums: bool,
     ) -> Output {
-        let value = (value % (inputs + instructions.len())) as u32;
-        match kind {
+        let (value, axes) = (u32::from(value) % (inputs + instructions.len()) as u32, u64::from(axes));
+        match kind % 3 {
             // This output has one element per row, which is the row's total. If the program reduces no rows, the output is the first input.
             0 => instructions
                 .iter()
@@ -212,8 +212,8 @@ mod tests {
             expanded in vec(vec(any::<bool>(), 3), 2),
             recipes in vec(recipes(), 2),
             row in 0usize..6,
-            code in vec((0u8..14, [0usize..100, 0usize..100, 0usize..100]), 1..20),
-            outputs in vec((0u8..3, 0usize..100, 0u64..8), 1..4),
+            code in vec(any::<[u8; 4]>(), 1..20),
+            outputs in vec(any::<[u8; 4]>(), 1..4),
             sums in any::<bool>(),
         ) {
             let shape = Shape::from(&sizes[..]);
@@ -230,8 +230,8 @@ mod tests {
             let tensors: Vec<Tensor<f64>> =
                 expanded.iter().zip(&recipes).map(|(expanded, recipe)| recipe.tensor(&own(expanded), &mut next)).collect();
             let inputs = [ProgramArgument::from(&tensors[0]), ProgramArgument::Number(3.0), ProgramArgument::from(&tensors[1])];
-            let read = |(number, &(kind, operands)): (usize, &(u8, [usize; 3]))| {
-                instruction(kind, operands, inputs.len() + number, row.is_some(), sums)
+            let read = |(number, &code): (usize, &[u8; 4])| {
+                instruction(code, inputs.len() + number, row.is_some(), sums)
             };
             let instructions: Vec<Instruction> = code.iter().enumerate().map(read).collect();
             let outputs: Vec<Output> =

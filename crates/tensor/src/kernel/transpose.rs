@@ -181,6 +181,13 @@ fn start_of_row(i: usize, step: isize) -> usize {
     (if step < 0 { SIDE - 1 - i } else { i }) * step.unsigned_abs()
 }
 
+/// Returns true if `slice` contains the [`SIDE`] elements of every row of a square whose rows are `step` apart.
+#[inline(always)]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn contains_square<T>(slice: &[T], step: isize) -> bool {
+    slice.len().checked_sub(SIDE).is_some_and(|rest| step.unsigned_abs() <= rest / (SIDE - 1))
+}
+
 /// Computes `to[j, i] = x[i, j]` for a square of [`SIDE`] rows `i` and columns `j`. Rows of `x` are `step` apart, and rows of `to` are
 /// `pitch` apart. If `step` is negative, `x` begins with its last row. If `pitch` is negative, `to` begins with its last row.
 #[inline]
@@ -238,18 +245,14 @@ mod x86 {
         _mm512_setr_epi64, _mm512_storeu_si512,
     };
 
-    use super::{SIDE, start_of_row};
+    use super::{SIDE, contains_square, start_of_row};
     use crate::Scalar;
 
     /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. One check of bounds covers the segments of all rows. With
     /// a check for each segment, the processor would load fewer segments at the same time.
     #[target_feature(enable = "avx512f")]
     pub(super) fn square<T: Scalar>(x: &[T], step: isize, pitch: isize, to: &mut [T]) {
-        const LAST: usize = SIDE - 1;
-        assert!(
-            size_of::<T>() >= 4 && to.len().checked_sub(SIDE).is_some_and(|rest| pitch.unsigned_abs() <= rest / LAST)
-        );
-        assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step.unsigned_abs() <= rest / LAST));
+        assert!(size_of::<T>() >= 4 && contains_square(to, pitch) && contains_square(x, step));
         let (x, to) = (x.as_ptr(), to.as_mut_ptr());
         // SAFETY: `i` is less than `SIDE`, and the 64 bytes from element `first` on are within the segment, which is within `x`.
         let load = |i: usize, first: usize| unsafe { _mm512_loadu_si512(x.add(start_of_row(i, step) + first).cast()) };
@@ -298,17 +301,13 @@ mod neon {
         vtrn2q_u32, vtrn2q_u64,
     };
 
-    use super::{SIDE, start_of_row};
+    use super::{SIDE, contains_square, start_of_row};
     use crate::Scalar;
 
     /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. Transposes small blocks, which have as many rows as a
     /// register has elements.
     pub(super) fn square<T: Scalar>(x: &[T], step: isize, pitch: isize, to: &mut [T]) {
-        const LAST: usize = SIDE - 1;
-        assert!(
-            size_of::<T>() >= 4 && to.len().checked_sub(SIDE).is_some_and(|rest| pitch.unsigned_abs() <= rest / LAST)
-        );
-        assert!(x.len().checked_sub(SIDE).is_some_and(|rest| step.unsigned_abs() <= rest / LAST));
+        assert!(size_of::<T>() >= 4 && contains_square(to, pitch) && contains_square(x, step));
         let (x, to) = (x.as_ptr(), to.as_mut_ptr());
         let side = 16 / size_of::<T>();
         for (i, j) in (0..SIDE * SIDE).step_by(side).map(|at| (at / SIDE, at % SIDE)).filter(|(i, _)| i % side == 0) {
@@ -386,12 +385,14 @@ mod tests {
                 transpose(&mut square);
                 for j in 0..len {
                     for i in 0..segments {
-                        let got = tile[j * PITCH + i];
-                        assert_eq!(got, x[i * step + j], "{segments}x{len}, {i}, {j}");
-                        assert_eq!(got, dense[j * segments + i], "{segments}x{len}, {i}, {j}");
-                        assert_eq!(got, upward[(len - 1 - j) * segments + i], "{segments}x{len}, {i}, {j}");
-                        assert_eq!(got, descending[j * PITCH + segments - 1 - i], "{segments}x{len}, {i}, {j}");
-                        assert!(i >= SIDE || j >= SIDE || square[j][i] == got, "{i}, {j}");
+                        let got = [
+                            tile[j * PITCH + i],
+                            dense[j * segments + i],
+                            upward[(len - 1 - j) * segments + i],
+                            descending[j * PITCH + segments - 1 - i],
+                            if i < SIDE && j < SIDE { square[j][i] } else { tile[j * PITCH + i] },
+                        ];
+                        assert_eq!(got, [x[i * step + j]; 5], "{segments}x{len}, {i}, {j}");
                     }
                 }
             }

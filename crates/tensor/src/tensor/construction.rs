@@ -123,12 +123,34 @@ fn full<T: Element>(shape: Sizes, value: T, at: Site) -> Result<Tensor<T>, Error
 
 /// Returns a tensor whose element at each index is `f(index)`. Calls `f` in row-major order.
 fn from_fn<T: Element>(shape: &Sizes, mut f: impl FnMut(&[usize]) -> T, at: Site) -> Result<Tensor<T>, Error> {
+    from_rows(
+        shape,
+        &mut |index, row| {
+            for (i, out) in row.iter_mut().enumerate() {
+                if let [.., last] = index {
+                    *last = i;
+                }
+                *out = f(index);
+            }
+        },
+        at,
+    )
+}
+
+/// Returns a tensor of rows, the lines along the last dimension. `fill` gets the index of each row's first element, and may change the last
+/// number of the index.
+fn from_rows<T: Element>(
+    shape: &Sizes,
+    fill: &mut dyn FnMut(&mut [usize], &mut [T]),
+    at: Site,
+) -> Result<Tensor<T>, Error> {
     let shape = shape.resolve_plain(at)?;
+    let row_len = shape.last().copied().unwrap_or(1);
     Tensor::build(&shape, at, |out| {
         let mut index = vec![0; shape.rank()];
-        for out in out {
-            *out = f(&index);
-            for axis in (0..shape.rank()).rev() {
+        for row in out.chunks_mut(row_len.max(1)) {
+            fill(&mut index, row);
+            for axis in (0..shape.rank().saturating_sub(1)).rev() {
                 index[axis] += 1;
                 if index[axis] < shape[axis] {
                     break;

@@ -64,7 +64,7 @@ impl<T: Element> Tensor<T> {
     pub(crate) fn build_on_zeros<F: FillResult>(
         shape: &Shape,
         at: Site,
-        fill: impl FnOnce(&mut [T]) -> F,
+        mut fill: impl FnMut(&mut [T]) -> F,
     ) -> Result<Self, Error> {
         Tensor::build(shape, at, |out| {
             loops::fill(T::ZERO, out);
@@ -79,13 +79,9 @@ impl<T: Element> Tensor<T> {
     pub(crate) fn build<F: FillResult>(
         shape: &Shape,
         at: Site,
-        fill: impl FnOnce(&mut [T]) -> F,
+        mut fill: impl FnMut(&mut [T]) -> F,
     ) -> Result<Self, Error> {
-        let mut fill = Some(fill);
-        let fill: &mut dyn FnMut(&mut [T]) -> Result<(), AllocationError> = &mut |elements| match fill.take() {
-            Some(fill) => fill(elements).into_result(),
-            None => unreachable!("a tensor is filled once"),
-        };
+        let fill: &mut dyn FnMut(&mut [T]) -> Result<(), AllocationError> = &mut |out| fill(out).into_result();
         Self::build_inline(shape, at, fill)
     }
 
@@ -424,7 +420,7 @@ impl<T: Element> Tensor<T> {
 
     /// Returns a tensor with `f` applied to each element.
     pub fn try_map<U: Element>(&self, f: impl Fn(T) -> U + Sync) -> Result<Tensor<U>, Error> {
-        Tensor::build(self.shape(), Site::here("map"), |out| elementwise::map(self.source(), out, f))
+        Tensor::build(self.shape(), Site::here("map"), |out| elementwise::map(self.source(), out, &f))
     }
 }
 

@@ -224,7 +224,7 @@ mod tests {
 
     /// Calls `each` for every product x · w that the definition of a convolution adds to an element of the result z. The arguments are the
     /// positions of the elements of x, w and z.
-    fn by_definition(geometry: &Geometry, mut each: impl FnMut(usize, usize, usize)) {
+    fn by_definition(geometry: &Geometry, each: &mut dyn FnMut(usize, usize, usize)) {
         let [d, h, w] = &geometry.axes;
         for block in 0..geometry.batch * geometry.groups {
             for (out, channel) in
@@ -269,7 +269,7 @@ mod tests {
         term: impl Fn(usize, usize, usize) -> (usize, T),
     ) -> Vec<T> {
         let mut sums = vec![T::ZERO; len];
-        by_definition(geometry, |x, w, z| {
+        by_definition(geometry, &mut |x, w, z| {
             let (place, term) = term(x, w, z);
             sums[place] = sums[place].plus(term);
         });
@@ -279,7 +279,7 @@ mod tests {
     /// Computes the result, the gradient of x and the gradient of w by the definition, in one pass.
     fn references<T: Products>(geometry: &Geometry, [x, w, z]: [&[T]; 3]) -> [Vec<T>; 3] {
         let [mut results, mut input, mut weights] = [z, x, w].map(|like| vec![T::ZERO; like.len()]);
-        by_definition(geometry, |i, j, k| {
+        by_definition(geometry, &mut |i, j, k| {
             results[k] = results[k].plus(x[i].times(w[j]));
             input[i] = input[i].plus(w[j].times(z[k]));
             weights[j] = weights[j].plus(x[i].times(z[k]));

@@ -419,7 +419,7 @@ mod tests {
 
     /// Calls `visit` for each element of each window, found by the definition. The arguments are the index of the window, the position of
     /// the element, and the divisor of the window's mean.
-    fn by_definition(pool: &MeanPool, planes: usize, mut visit: impl FnMut(usize, usize, f64)) {
+    fn by_definition(pool: &MeanPool, planes: usize, visit: &mut dyn FnMut(usize, usize, f64)) {
         let mut window = 0;
         for plane in 0..planes {
             for ((top, bottom), down) in (0..pool.rows.count).map(|i| (pool.rows.span(i), pool.rows.divisor(i))) {
@@ -447,14 +447,14 @@ mod tests {
 
             let (mut got, mut expected) = (vec![7.0; g.len()], vec![(0.0, 1.0); g.len()]);
             mean(&pool, &x, &mut got).unwrap();
-            by_definition(&pool, planes, |window, place, divisor| {
+            by_definition(&pool, planes, &mut |window, place, divisor| {
                 expected[window] = (expected[window].0 + x[place], divisor);
             });
             prop_assert_eq!(got, expected.iter().map(|(sum, divisor)| sum / divisor).collect::<Vec<f64>>());
 
             let (mut got, mut expected) = (vec![7.0; x.len()], vec![0.0; x.len()]);
             spread(&pool, &g, &mut got).unwrap();
-            by_definition(&pool, planes, |window, place, divisor| expected[place] += g[window] / divisor);
+            by_definition(&pool, planes, &mut |window, place, divisor| expected[place] += g[window] / divisor);
             // The terms are not negative, so no digits cancel. Each of at most 11 * 11 terms, and each sum of them, is rounded once.
             let near = |(got, expected): (&f64, &f64)| (got - expected).abs() <= 1000.0 * f64::EPSILON * expected;
             prop_assert!(got.iter().zip(&expected).all(near));

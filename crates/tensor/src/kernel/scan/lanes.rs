@@ -372,8 +372,12 @@ pub(crate) fn order<T: Element>(descending: bool, lane: &[T], out: &mut [i64]) {
     if free < bits {
         // Different keys may have become equal, because the positions replaced their lowest bits. So each run of equal keys is sorted again
         // by the whole keys. Few runs are long, except runs of equal elements.
+        let mut items: Vec<(u64, u64)> = Vec::new();
         for run in numbers.chunk_by_mut(|&x, &y| x >> bits == y >> bits).filter(|run| run.len() > 1) {
-            run.sort_unstable_by_key(|&number| (key(lane[position(number) as usize], descending), number));
+            items.clear();
+            items.extend(run.iter().map(|&number| (key(lane[position(number) as usize], descending), number)));
+            items.sort_unstable();
+            run.iter_mut().zip(&items).for_each(|(number, item)| *number = item.1);
         }
     }
     out.iter_mut().zip(numbers).for_each(|(out, number)| *out = position(number));
@@ -607,13 +611,17 @@ mod tests {
                 let close: Vec<f64> =
                     integers.iter().map(|&i| f64::from_bits((1 << 62) + i.rem_euclid(7) as u64)).collect();
                 let numbers: Vec<f64> = integers.iter().map(|&i| i as f64 * 0.1).collect();
+                fn stable_order(keys: &[u64]) -> Vec<i64> {
+                    let mut order: Vec<i64> = (0..keys.len() as i64).collect();
+                    order.sort_by_key(|&i| keys[i as usize]);
+                    order
+                }
                 fn check<T: Element>(lane: &[T]) {
                     for descending in [false, true] {
-                        let mut expected: Vec<i64> = (0..lane.len() as i64).collect();
-                        expected.sort_by_key(|&i| key(lane[i as usize], descending));
+                        let keys: Vec<u64> = lane.iter().map(|&x| key(x, descending)).collect();
                         let mut out = vec![0; lane.len()];
                         order(descending, lane, &mut out);
-                        assert_eq!(out, expected);
+                        assert_eq!(out, stable_order(&keys));
                     }
                 }
                 check(&integers);
@@ -683,10 +691,14 @@ mod tests {
     /// Compares the positions that [`top`] selects with the first positions of a partial sort of all elements by their keys.
     #[test]
     fn few_selected_elements_are_those_of_a_partial_sort() {
+        fn first_items(keys: Vec<u64>, wanted: usize) -> Vec<(u64, i64)> {
+            let mut items: Vec<(u64, i64)> = keys.into_iter().zip(0..).collect();
+            select::partial_sort(&mut items, wanted, &|x, y| x.0 < y.0);
+            items
+        }
         fn check<T: Element>(lane: &[T]) {
             for (largest, wanted) in [(true, 1), (false, 1), (true, 7), (false, 15)] {
-                let mut items: Vec<(u64, i64)> = lane.iter().map(|&x| key(x, largest)).zip(0..).collect();
-                select::partial_sort(&mut items, wanted, &|x, y| x.0 < y.0);
+                let items = first_items(lane.iter().map(|&x| key(x, largest)).collect(), wanted);
                 let mut out = vec![0; wanted];
                 top(largest, lane, &mut out);
                 assert!(out.iter().zip(&items).all(|(position, item)| *position == item.1), "{largest} {wanted}");

@@ -1,12 +1,10 @@
 //! Tests gathers, scatter-adds and embeddings over every layout against the oracle (simple code for single elements).
 
-use proptest::prelude::*;
-
 use crate::kernel::gather;
-use crate::kernel::testing::layouts::{Recipe, Sample, generator, recipes, shapes};
+use crate::kernel::testing::layouts::{Recipe, Sample, generator};
 use crate::kernel::testing::numbers::{Oracle, combine};
 use crate::kernel::testing::oracle::{elements, nth, update};
-use crate::kernel::testing::support::{assert_bits, recipe_for, site};
+use crate::kernel::testing::support::{Case, assert_bits, check_cases, recipe_for, site};
 use crate::ops::TensorLike;
 use crate::ops::index::positions::slice_positions;
 use crate::prelude::*;
@@ -121,19 +119,13 @@ fn embeds<T: Oracle>(shape: &Shape, recipe: &Recipe, seed: u64) {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn gathers_equal_the_oracle(
-        shape in shapes(), target in shapes(), a in recipes(), b in recipes(), c in recipes(), seed in any::<u64>(),
-    ) {
-        gathers::<f32>(&shape, &target, [&a, &b, &c], seed);
-        gathers::<i64>(&shape, &target, [&a, &b, &c], seed);
-        gathers::<bool>(&shape, &target, [&a, &b, &c], seed);
-        rows::<f32>(&shape, &target, [&a, &b, &c], seed);
-        rows::<u8>(&shape, &target, [&a, &b, &c], seed);
-        embeds::<f64>(&shape, &a, seed);
-        embeds::<u8>(&shape, &a, seed);
-    }
+#[test]
+fn gathers_equal_the_oracle() {
+    check_cases(&|Case { shape, other, recipes, seed, .. }| {
+        for check in [gathers::<f32>, gathers::<i64>, gathers::<bool>, rows::<f32>, rows::<u8>] {
+            check(shape, other, recipes.each_ref(), *seed);
+        }
+        embeds::<f64>(shape, &recipes[0], *seed);
+        embeds::<u8>(shape, &recipes[0], *seed);
+    });
 }

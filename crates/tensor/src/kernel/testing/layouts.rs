@@ -106,7 +106,12 @@ impl Recipe {
     }
 
     /// Returns a tensor of shape `shape` with the layout of this recipe. `element` gives the elements of the whole buffer.
-    pub(crate) fn tensor<T: Element>(&self, shape: &Shape, element: impl FnMut() -> T) -> Tensor<T> {
+    pub(crate) fn tensor<T: Element>(&self, shape: &Shape, mut element: impl FnMut() -> T) -> Tensor<T> {
+        self.tensor_of(shape, &mut element)
+    }
+
+    /// Does the same as [`tensor`](Self::tensor), and is compiled once for each element type.
+    fn tensor_of<T: Element>(&self, shape: &Shape, element: &mut dyn FnMut() -> T) -> Tensor<T> {
         let (layout, buffer) = self.layout(shape);
         let data = std::iter::repeat_with(element).take(buffer).collect();
         Tensor::from_parts(Storage::from_vec(data), layout)

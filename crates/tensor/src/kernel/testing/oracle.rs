@@ -54,28 +54,33 @@ pub(crate) fn elements<T: Copy>(x: Source<T>) -> Vec<T> {
     elements
 }
 
-/// Returns, for each result of a reduction over `axes`, the elements that it combines. The results are in row-major order.
-pub(crate) fn columns<T: Copy>(x: Source<T>, axes: &[usize]) -> Vec<Vec<T>> {
-    let shape = x.layout.shape();
+/// Returns the position of the first element of each column, and the distance of each element of a column from the first one. A column has
+/// the elements that one result of a reduction over `axes` combines. The results are in row-major order.
+fn column_positions(layout: &Layout, axes: &[usize]) -> (Vec<isize>, Vec<isize>) {
+    let shape = layout.shape();
     let kept: Vec<usize> = (0..shape.rank()).map(|axis| if axes.contains(&axis) { 1 } else { shape[axis] }).collect();
     let line: Vec<usize> = (0..shape.rank()).map(|axis| if axes.contains(&axis) { shape[axis] } else { 1 }).collect();
     // The index of an element is the sum of an index among the results and an index within the column, so its distance from the first
     // element of the buffer is the sum of two distances.
-    let distances = |sizes: &[usize]| {
-        let sizes: Vec<isize> = sizes.iter().map(|&size| size as isize).collect();
-        let mut distances = vec![0];
-        for (&size, &stride) in sizes.iter().zip(x.layout.strides()) {
+    let distances = |start: usize, sizes: &[usize]| {
+        let mut distances = vec![start as isize];
+        for (&size, &stride) in sizes.iter().zip(layout.strides()) {
+            let size = size as isize;
             distances = distances.iter().flat_map(|&first| (0..size).map(move |i| first + i * stride)).collect();
         }
         distances
     };
-    let (results, within) = (distances(&kept), distances(&line));
-    let start = x.layout.offset() as isize;
+    (distances(layout.offset(), &kept), distances(0, &line))
+}
+
+/// Returns, for each result of a reduction over `axes`, the elements that it combines. The results are in row-major order.
+pub(crate) fn columns<T: Copy>(x: Source<T>, axes: &[usize]) -> Vec<Vec<T>> {
+    let (results, within) = column_positions(x.layout, axes);
     let mut columns = Vec::with_capacity(results.len());
     for result in results {
         let mut column = Vec::with_capacity(within.len());
         for distance in &within {
-            column.push(x.data[(start + result + distance) as usize]);
+            column.push(x.data[(result + distance) as usize]);
         }
         columns.push(column);
     }

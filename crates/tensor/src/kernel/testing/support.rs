@@ -1,8 +1,11 @@
 //! Functions that the tests of several kernels share.
 
-use proptest::prelude::ProptestConfig;
+use std::fmt::Debug;
 
-use crate::kernel::testing::layouts::{AxisRecipe, Recipe, Sample};
+use proptest::prelude::{ProptestConfig, any};
+use proptest::test_runner::TestRunner;
+
+use crate::kernel::testing::layouts::{AxisRecipe, Recipe, Sample, recipes, shapes};
 use crate::{Element, Shape, Site, Tensor};
 
 pub(crate) fn site() -> Site {
@@ -16,8 +19,40 @@ pub(crate) fn cases(count: u32) -> ProptestConfig {
     ProptestConfig::with_cases(if cfg!(miri) { 2 } else { count.min(limit) })
 }
 
+/// A random case of a test over layouts. Each test reads the fields that it needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) shape: Shape,
+    pub(crate) other: Shape,
+    pub(crate) recipes: [Recipe; 3],
+    pub(crate) chosen: [bool; 6],
+    pub(crate) seed: u64,
+}
+
+/// Runs `test` on 96 random cases. If `test` panics, this function panics with the smallest case that it finds. All tests share this function,
+/// because the code of proptest is long and is compiled for each use.
 #[track_caller]
-pub(crate) fn assert_bits<T: Sample>(got: &Tensor<T>, expected: &[T], what: impl std::fmt::Debug) {
+pub(crate) fn check_cases(test: &dyn Fn(&Case)) {
+    let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..cases(96) });
+    let three = proptest::array::uniform3(recipes());
+    let parts = (shapes(), shapes(), three, any::<[bool; 6]>(), any::<u64>());
+    let result = runner.run(&parts, |(shape, other, recipes, chosen, seed)| {
+        test(&Case { shape, other, recipes, chosen, seed });
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}\n{runner}");
+    }
+}
+
+#[track_caller]
+pub(crate) fn assert_bits<T: Sample>(got: &Tensor<T>, expected: &[T], what: impl Debug) {
+    assert_bits_of(got, expected, &what);
+}
+
+/// Does the same as [`assert_bits`], and is compiled once for each element type.
+#[track_caller]
+fn assert_bits_of<T: Sample>(got: &Tensor<T>, expected: &[T], what: &dyn Debug) {
     let got = got.to_vec();
     let place = std::iter::zip(&got, expected).position(|(x, y)| x.bits() != y.bits());
     if place.is_some() || got.len() != expected.len() {

@@ -228,9 +228,10 @@ mod tests {
     fn a_pool_full_of_one_size_drops_the_returned_buffer() {
         let mut pool = Buffers::new();
         assert_eq!(pool.take(0, 8), None);
-        assert!(pool.put(0, 8, "first", 8).is_empty());
-        assert_eq!(pool.put(0, 8, "second", 8), ["second"]);
-        assert_eq!(pool.take(0, 8), Some("first"));
+        let (first, second) = (1usize, 2);
+        assert!(pool.put(0, 8, first, 8).is_empty());
+        assert_eq!(pool.put(0, 8, second, 8), [second]);
+        assert_eq!(pool.take(0, 8), Some(first));
     }
 
     #[test]

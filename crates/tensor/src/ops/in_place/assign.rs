@@ -73,8 +73,14 @@ pub trait InPlace: TensorLike {
             let value = self.apply_unary(root, at)?;
             return self.put(value, at);
         }
-        let (_, y) = broadcast_two_under(self, other, BroadcastRule::InPlace, at)?;
+        let y = self.resolve_other(other, at)?;
         self.put_binary(op, &y, at)
+    }
+
+    /// Returns the other operand in the form that [`put_binary`](Self::put_binary) takes: expanded to the shape of `self`.
+    #[doc(hidden)]
+    fn resolve_other(&self, other: Argument<Self>, at: Site) -> Result<Self, Self::Error> {
+        Ok(broadcast_two_under(self, other, BroadcastRule::InPlace, at)?.1)
     }
 
     /// Sets `self` to `op(self)`.
@@ -166,28 +172,15 @@ pub trait InPlace: TensorLike {
 
 #[wengert_macros::precompiled]
 impl<T: Element> InPlace for Tensor<T> {
-    // Does the same as the default method of `InPlace`, but does not expand the other operand if it is an array.
-    fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Error> {
-        if op == Binary::Pow {
-            check_exponent::<Self>(&other, at)?;
-        }
-        check_whole_number(&other, at)?;
-        let other = other.into_argument(self)?;
-        self.check_write(array(&other), at)?;
-        if op == Binary::Pow
-            && let Some(root) = root(&other)
-        {
-            let value = self.apply_unary(root, at)?;
-            return self.put(value, at);
-        }
-        let y = match other {
-            Argument::Number(value) => Tensor::splat(value, self.shape(), at)?,
+    // Does not expand an array, because the loop over its elements does.
+    fn resolve_other(&self, other: Argument<Self>, at: Site) -> Result<Self, Error> {
+        match other {
+            Argument::Number(value) => Tensor::splat(value, self.shape(), at),
             Argument::Array(y) => match self.resolve(&y, BroadcastRule::InPlace, at)? {
-                Resolved::Flat => y.apply_view(View::Reshape(self.shape().clone()), at)?,
-                Resolved::Equal | Resolved::Broadcast(_) => y,
+                Resolved::Flat => y.apply_view(View::Reshape(self.shape().clone()), at),
+                Resolved::Equal | Resolved::Broadcast(_) => Ok(y),
             },
-        };
-        self.put_binary(op, &y, at)
+        }
     }
 
     fn check_write(&self, source: Option<&Self>, at: Site) -> Result<(), Error> {

@@ -178,8 +178,8 @@ impl<T: Element> TensorLike for Tensor<T> {
             let Some(window) = view.apply(&Layout::contiguous(shape.clone())) else {
                 unreachable!("a contiguous layout has every view")
             };
-            match view {
-                View::Unfold { axis, .. } => gather::embed_windows(self.source(), &window, axis, out),
+            match &view {
+                &View::Unfold { axis, .. } => gather::embed_windows(self.source(), &window, axis, out),
                 view => gather::embed(self.source(), &window, view.may_repeat(), out),
             }
         })
@@ -424,18 +424,9 @@ fn build_in_operand_order<T: Element, const N: usize>(
     shape: &Shape,
     at: Site,
     layouts: [&Layout; N],
-    fill: impl FnOnce([&Layout; N], &mut [T]),
+    mut fill: impl FnMut([&Layout; N], &mut [T]),
 ) -> Result<Tensor<T>, Error> {
-    let leads = |layout: &&&Layout| {
-        !layout.is_contiguous()
-            && layout.strides().iter().zip(shape.iter()).all(|(&stride, &size)| stride != 0 || size == 1)
-    };
-    let other = |layout: &&Layout| layout.is_contiguous() && layout.numel() > 1;
-    let leader = match layouts.iter().any(other) {
-        true => None,
-        false => layouts.iter().find(leads),
-    };
-    let Some(leader) = leader.filter(|leader| leader.numel() > 0) else {
+    let Some(leader) = leading_layout(shape, &layouts) else {
         return Tensor::build(shape, at, |out| fill(layouts, out));
     };
     let axes = leader.axes_by_stride();
@@ -443,6 +434,17 @@ fn build_in_operand_order<T: Element, const N: usize>(
     let result = Tensor::build(permuted[0].shape(), at, |out| fill(permuted.each_ref(), out))?;
     let layout = result.layout().unpermute(&axes);
     Ok(result.with_layout(layout))
+}
+
+/// Returns the layout whose dimension order the result takes, or `None` for a row-major result.
+fn leading_layout<'a>(shape: &Shape, layouts: &[&'a Layout]) -> Option<&'a Layout> {
+    if layouts.iter().any(|layout| layout.is_contiguous() && layout.numel() > 1) {
+        return None;
+    }
+    let is_expanded =
+        |layout: &Layout| layout.strides().iter().zip(shape.iter()).any(|(&stride, &size)| stride == 0 && size != 1);
+    let leader = layouts.iter().find(|layout| !layout.is_contiguous() && !is_expanded(layout))?;
+    (leader.numel() > 0).then_some(leader)
 }
 
 /// Replaces the expanded dimensions among `axes` by dimensions of size 1. Returns the new layout, and the number of elements of `layout`

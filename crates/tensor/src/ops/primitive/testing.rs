@@ -7,11 +7,20 @@ use crate::{Float, Site, Tensor};
 /// Checks that the loop of a composite's formula gives the bits of its separate operations, for operands of several layouts.
 pub(crate) fn check_formula<const N: usize>(composite: &impl Composite<N>) {
     assert!(composite.formula().is_some());
-    check::<f32, N>(composite);
-    check::<f64, N>(composite);
+    let at = Site::here("check");
+    check::<f32, N>(&|operands| composite.apply(operands, at).unwrap(), &|operands| {
+        Tensor::apply_elementwise_composite(operands, composite, at).unwrap()
+    });
+    check::<f64, N>(&|operands| composite.apply(operands, at).unwrap(), &|operands| {
+        Tensor::apply_elementwise_composite(operands, composite, at).unwrap()
+    });
 }
 
-fn check<T: Float, const N: usize>(composite: &impl Composite<N>) {
+/// Computes a composite of tensors.
+type Compute<'a, T, const N: usize> = &'a dyn Fn([&Tensor<T>; N]) -> Tensor<T>;
+
+/// Compares `by_formula` with `by_operations`. The second function gets operands that are expanded to a common shape.
+fn check<T: Float, const N: usize>(by_operations: Compute<T, N>, by_formula: Compute<T, N>) {
     let (inf, most) = (f64::INFINITY, T::MAX.to_f64());
     let values = [0.3, f64::NAN, -0.0, 3.0, -3.0, inf, 0.5, -2.9, 1.7, -inf, most, -0.7, 0.0, -most];
     let of = |shape: [usize; 2], step: usize| {
@@ -32,8 +41,7 @@ fn check<T: Float, const N: usize>(composite: &impl Composite<N>) {
             let (operands, at) = (operands.each_ref(), Site::here("check"));
             let shape = broadcast_operand_shapes(&operands.map(Tensor::shape), at).unwrap();
             let expanded = operands.map(|x| expand(x, &shape, at).unwrap());
-            let expected = composite.apply(expanded.each_ref(), at).unwrap();
-            let got = Tensor::apply_elementwise_composite(operands, composite, at).unwrap();
+            let (expected, got) = (by_operations(expanded.each_ref()), by_formula(operands));
             let same = |(x, y): (T, T)| x.to_f64().to_bits() == y.to_f64().to_bits() || x.is_nan() && y.is_nan();
             assert_eq!(got.shape(), expected.shape());
             assert!(got.iter().zip(expected.iter()).all(same), "layout {number} of [{rows}, {columns}], {}", T::DTYPE);

@@ -21,12 +21,16 @@ pub(crate) fn compute_composite<T: Float, const N: usize>(
     at: Site,
 ) -> Result<Tensor<T>, Error> {
     let trace = RefCell::new(Trace { expression: Expression::default(), data: Vec::new(), at });
-    let leaves = operands.map(|x| Traced::leaf(&trace, x));
-    let result = composite.apply(leaves.each_ref(), at)?;
-    check_fits::<T>(&result.shape(), at)?;
-    // If the operands are expanded, the value can be expanded too. It is then copied, because operations in place refuse expanded tensors.
-    let value = result.to_tensor(at)?;
-    if value.layout().has_internal_overlap() { value.contiguous_copy(at) } else { Ok(value) }
+    let leaves = record_leaves(&trace, operands);
+    composite.apply(leaves.each_ref(), at)?.into_value(at)
+}
+
+/// Records the operands of a composite as leaves of `trace`.
+fn record_leaves<'e, T: Float, const N: usize>(
+    trace: &'e RefCell<Trace<T>>,
+    operands: [&Tensor<T>; N],
+) -> [Traced<'e, T>; N] {
+    operands.map(|x| Traced::leaf(trace, x))
 }
 
 /// An expression, and the data of its leaves.
@@ -73,6 +77,15 @@ impl<T: Float> Clone for Traced<'_, T> {
 }
 
 impl<'e, T: Float> Traced<'e, T> {
+    /// Returns the value of the node.
+    fn into_value(self, at: Site) -> Result<Tensor<T>, Error> {
+        check_fits::<T>(&self.shape(), at)?;
+        // If the operands are expanded, the value can be expanded too. It is then copied, because operations in place refuse expanded
+        // tensors.
+        let value = self.to_tensor(at)?;
+        if value.layout().has_internal_overlap() { value.contiguous_copy(at) } else { Ok(value) }
+    }
+
     fn leaf(trace: &'e RefCell<Trace<T>>, data: &Tensor<T>) -> Self {
         let number = trace.borrow().data.len() as u32;
         let leaf = Self::push(trace, Op::Constant(number), [], data.shape());

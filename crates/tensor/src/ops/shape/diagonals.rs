@@ -108,7 +108,7 @@ fn triangle_indices(rows: usize, columns: usize, offset: isize, lower: bool, at:
     Tensor::build(&Shape::from([2, count]), at, |out| {
         let (first, second) = out.split_at_mut(count);
         let of_row = |row: i128| if lower { 0..end(row) } else { end(row)..columns };
-        let cells = rows.flat_map(|row| of_row(row).map(move |column| (row as i64, column as i64)));
+        let cells = rows.clone().flat_map(|row| of_row(row).map(move |column| (row as i64, column as i64)));
         first.iter_mut().zip(second).zip(cells).for_each(|((row, column), cell)| (*row, *column) = cell);
     })
 }
