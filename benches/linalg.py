@@ -167,8 +167,8 @@ def compare(arguments):
     """Prints the table."""
     commands = {"wengert": [arguments.ours, arguments.only]}
     for library in arguments.peers.split(","):
-        own = [sys.executable, __file__, "--library", library, "--only", arguments.only]
-        commands[library] = own if library in PEERS else [arguments.rust, library, arguments.only]
+        command = [sys.executable, __file__, "--library", library, "--only", arguments.only]
+        commands[library] = command if library in PEERS else [arguments.rust, library, arguments.only]
     best = {}
     for kind, dtype, n, batch, library, time in lines_of_files(arguments.lines) if arguments.lines else measured(arguments, commands):
         key = (dtype, kind, int(n), int(batch), library)

@@ -34,8 +34,8 @@ fn compare_numbers_of_threads(compute: impl Fn() -> Vec<Tensor<f32>> + Sync) {
     assert!(alone.iter().all(|result| !result.is_empty()));
     for threads in [2, 7] {
         let together = on(threads);
-        let same = alone.iter().zip(&together).map(|(x, y)| x == y).collect::<Vec<_>>();
-        assert!(same.iter().all(|&same| same), "{threads} threads: {same:?}");
+        let equal_results = alone.iter().zip(&together).map(|(x, y)| x == y).collect::<Vec<_>>();
+        assert!(equal_results.iter().all(|&equal_results| equal_results), "{threads} threads: {equal_results:?}");
     }
 }
 

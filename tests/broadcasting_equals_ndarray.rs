@@ -30,10 +30,10 @@ fn rule(shapes: &[&[usize]]) -> Option<Vec<usize>> {
 
 /// Returns the element of `x` that a broadcast result reads at `index`.
 fn element(x: &Tensor<f64>, index: &[usize]) -> f64 {
-    let own = &index[index.len() - x.rank()..];
-    let clipped: Vec<usize> =
-        own.iter().zip(x.shape().iter()).map(|(&i, &size)| if size == 1 { 0 } else { i }).collect();
-    x.get(&clipped).expect("an index of the result")
+    let trailing = &index[index.len() - x.rank()..];
+    let operand_index: Vec<usize> =
+        trailing.iter().zip(x.shape().iter()).map(|(&i, &size)| if size == 1 { 0 } else { i }).collect();
+    x.get(&operand_index).expect("an index of the result")
 }
 
 fn operands(shape: &[usize], parts: [(&Thinning, &Recipe); 2], seed: u64) -> [Tensor<f64>; 2] {
@@ -48,19 +48,19 @@ proptest! {
     fn the_joined_shape_follows_the_rule(
         shape in shapes(), thinned in vec(thinnings(), 0..4), unrelated in vec(shapes(), 0..2),
     ) {
-        let mut all: Vec<Vec<usize>> = thinned.iter().map(|thinning| thinning.of(&shape)).collect();
-        all.extend(unrelated);
-        let expected = rule(&all.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        let own: Vec<Shape> = all.iter().map(|sizes| Shape::from(&sizes[..])).collect();
-        let joined = broadcast::join(&own.iter().collect::<Vec<_>>());
+        let mut size_lists: Vec<Vec<usize>> = thinned.iter().map(|thinning| thinning.of(&shape)).collect();
+        size_lists.extend(unrelated);
+        let expected = rule(&size_lists.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let shapes_to_join: Vec<Shape> = size_lists.iter().map(|sizes| Shape::from(&sizes[..])).collect();
+        let joined = broadcast::join(&shapes_to_join.iter().collect::<Vec<_>>());
         prop_assert_eq!(joined.as_ref().ok().map(|shape| shape.to_vec()), expected);
         if let Ok(joined) = joined {
-            for shape in &own {
+            for shape in &shapes_to_join {
                 let zeros = Tensor::<u8>::zeros(shape);
-                let seen = zeros.expand(&joined);
+                let expanded = zeros.expand(&joined);
                 let theirs = zeros.as_ndarray();
                 let theirs = theirs.broadcast(joined.sizes());
-                prop_assert_eq!(theirs.map(|view| view.shape().to_vec()), Some(seen.shape().to_vec()));
+                prop_assert_eq!(theirs.map(|view| view.shape().to_vec()), Some(expanded.shape().to_vec()));
             }
         }
     }
@@ -86,8 +86,8 @@ proptest! {
             let looped = Tensor::from_fn(&joined[..], |index| loops(element(&x, index), element(&y, index)));
             prop_assert_eq!(ours, looped, "{}", name);
         }
-        let below = Tensor::from_fn(&joined[..], |index| element(&x, index) < element(&y, index));
-        prop_assert_eq!(x.lt(&y), below);
+        let expected = Tensor::from_fn(&joined[..], |index| element(&x, index) < element(&y, index));
+        prop_assert_eq!(x.lt(&y), expected);
     }
 
     #[test]

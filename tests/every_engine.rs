@@ -108,8 +108,8 @@ fn compare_settings<T: Float>(tolerance: f64) {
             let alone = bits(&alone);
             for threads in [2, 7] {
                 set_num_threads(threads);
-                let same = bits(&programs(&inputs)) == alone;
-                assert!(same, "{threads} threads with {set}, simplification {simplify}");
+                let is_same = bits(&programs(&inputs)) == alone;
+                assert!(is_same, "{threads} threads with {set}, simplification {simplify}");
             }
         }
     }

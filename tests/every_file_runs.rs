@@ -18,9 +18,12 @@ fn unreached<'f>(all: &'f [(String, String)], roots: &[&str]) -> Vec<&'f str> {
             continue;
         };
         // The modules of `a/mod.rs` and of the roots are in the same folder. The modules of `a.rs` are in the folder `a/`.
-        let beside = path.ends_with("/mod.rs") || roots.contains(&file);
-        let folder =
-            if beside { path.rsplit_once('/').map_or("", |(folder, _)| folder) } else { &path[..path.len() - 3] };
+        let modules_in_same_folder = path.ends_with("/mod.rs") || roots.contains(&file);
+        let folder = if modules_in_same_folder {
+            path.rsplit_once('/').map_or("", |(folder, _)| folder)
+        } else {
+            &path[..path.len() - 3]
+        };
         for line in text.lines() {
             let line = line.trim_start_matches("pub ");
             let Some(name) = line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')) else { continue };

@@ -182,8 +182,8 @@ fn scattered_reductions_of_infinity_and_nan() {
     ];
     for (name, f, first, expected, slopes) in rows {
         let gradients = gradients(*f, &[Tensor::from([5.0, 3.0]), source(*first)]);
-        let of = |number: usize| gradients[number].as_ref().expect("the result depends on both inputs");
-        assert!(same(of(0), expected) && same(of(1), slopes), "{name}: {gradients:?}");
+        let gradient = |number: usize| gradients[number].as_ref().expect("the result depends on both inputs");
+        assert!(same(gradient(0), expected) && same(gradient(1), slopes), "{name}: {gradients:?}");
     }
 }
 

@@ -42,10 +42,10 @@ const X: [&str; 3] = ["let x = a.clone();", "let x = tape.var(&a);", "let x = 2.
 
 /// Returns the sources of all crates, without tests.
 fn sources() -> Vec<(String, String)> {
-    let all = files("crates").into_iter();
-    let own =
-        all.filter(|(file, _)| file.contains("/src/") && !file.ends_with("tests.rs") && !file.contains("/tests/"));
-    own.map(|(file, source)| (file, code(&source))).collect()
+    let all_files = files("crates").into_iter();
+    let crate_sources = all_files
+        .filter(|(file, _)| file.contains("/src/") && !file.ends_with("tests.rs") && !file.contains("/tests/"));
+    crate_sources.map(|(file, source)| (file, code(&source))).collect()
 }
 
 /// Returns the part of a source before its tests, without the lines that are comments.
@@ -61,9 +61,9 @@ fn is_of_name(c: char) -> bool {
 
 /// Returns the names of all functions of a source, and of its macros with `!`.
 fn defined(source: &str) -> Vec<String> {
-    let length = |rest: &str| rest.find(|c: char| !is_of_name(c)).unwrap_or(rest.len());
-    let after = |word: &'static str| source.split(word).skip(1).map(|rest| &rest[..length(rest)]);
-    after("fn ").map(str::to_owned).chain(after("macro_rules! ").map(|name| format!("{name}!"))).collect()
+    let name_length = |rest: &str| rest.find(|c: char| !is_of_name(c)).unwrap_or(rest.len());
+    let words_after = |word: &'static str| source.split(word).skip(1).map(|rest| &rest[..name_length(rest)]);
+    words_after("fn ").map(str::to_owned).chain(words_after("macro_rules! ").map(|name| format!("{name}!"))).collect()
 }
 
 /// Returns the names that are called in a text: `name(` and `name!(`.
@@ -86,16 +86,17 @@ fn called(text: &str) -> Vec<String> {
 /// Returns the texts of hints in a source: the string after a word that begins a hint, up to its end. The strings in arms of a `match` count
 /// too, because many remedies are there.
 fn hints(source: &str) -> Vec<String> {
-    let within = source.match_indices("hint: ").map(|(start, word)| &source[start + word.len()..]);
-    let before = ["let hint = ", "with_hint(", "note = ", "label = "];
-    let before = before.iter().flat_map(|word| source.match_indices(word).map(|(at, word)| &source[at + word.len()..]));
+    let after_hint = source.match_indices("hint: ").map(|(start, word)| &source[start + word.len()..]);
+    let strings_after = ["let hint = ", "with_hint(", "note = ", "label = "];
+    let strings_after =
+        strings_after.iter().flat_map(|word| source.match_indices(word).map(|(at, word)| &source[at + word.len()..]));
     // The string begins in the same statement.
-    let strings = before.filter_map(|rest| {
+    let strings = strings_after.filter_map(|rest| {
         let quote = rest.find('"').filter(|&quote| !rest[..quote].contains(';'))?;
         Some(&rest[quote + 1..])
     });
     let arms = source.match_indices("=> \"").map(|(at, word)| &source[at + word.len()..]);
-    within.map(|rest| rest.strip_prefix('"').unwrap_or(rest)).chain(strings).chain(arms).map(literal).collect()
+    after_hint.map(|rest| rest.strip_prefix('"').unwrap_or(rest)).chain(strings).chain(arms).map(literal).collect()
 }
 
 /// Returns a string literal up to its end, with joined lines.

@@ -259,7 +259,7 @@ fn check(case: &Fixture, model: &(impl Module<f64> + ?Sized), output: Var<'_, f6
 
 /// Returns true if one of the functions below compares the case.
 fn has_its_own_test(case: &Fixture) -> bool {
-    let apart = [
+    let prefixes = [
         "batch_norm",
         "bilinear/",
         "cosine_similarity/",
@@ -268,7 +268,7 @@ fn has_its_own_test(case: &Fixture) -> bool {
         "max_unpool",
         "pairwise_distance/",
     ];
-    apart.iter().any(|prefix| case.name.starts_with(prefix))
+    prefixes.iter().any(|prefix| case.name.starts_with(prefix))
 }
 
 #[test]

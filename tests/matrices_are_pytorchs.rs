@@ -95,8 +95,8 @@ fn train<M: Module<f64>>(mut norm: M, case: &Value, weight: impl for<'t> Fn(&M, 
         let y = tape.constant(&x).linear(weight(&norm, &tape), None);
         check(&y.value(), &step["output"], &about);
         let gradients = y.square().sum(..).backward();
-        for (name, own) in norm.named_parameters() {
-            check(gradients.of(own), &step["gradients"][&name], &format!("{about} {name}"));
+        for (name, parameter) in norm.named_parameters() {
+            check(gradients.of(parameter), &step["gradients"][&name], &format!("{about} {name}"));
         }
         drop(tape);
         sgd.step(&mut norm, &gradients);

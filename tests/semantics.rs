@@ -33,13 +33,16 @@ fn assert_adds(left: &[usize], right: &[usize], expected: &[usize]) {
     let (x, y) = (counting(left), counting(right).mul(100.0));
     let sum = x.add(&y);
     assert_eq!(sum.shape(), expected, "{left:?} {right:?}");
-    let at = |tensor: &Tensor<f64>, index: &[usize]| {
-        let lead = index.len() - tensor.rank();
-        let own: Vec<usize> =
-            index[lead..].iter().zip(tensor.shape().iter()).map(|(&i, &size)| if size == 1 { 0 } else { i }).collect();
-        tensor.get(&own).unwrap()
+    let element = |tensor: &Tensor<f64>, index: &[usize]| {
+        let added_rank = index.len() - tensor.rank();
+        let operand_index: Vec<usize> = index[added_rank..]
+            .iter()
+            .zip(tensor.shape().iter())
+            .map(|(&i, &size)| if size == 1 { 0 } else { i })
+            .collect();
+        tensor.get(&operand_index).unwrap()
     };
-    assert_eq!(sum, Tensor::from_fn(expected, |index| at(&x, index) + at(&y, index)), "{left:?} {right:?}");
+    assert_eq!(sum, Tensor::from_fn(expected, |index| element(&x, index) + element(&y, index)), "{left:?} {right:?}");
 }
 
 #[track_caller]

@@ -65,13 +65,13 @@ fn compare<'t>(
 }
 
 /// A recurrent state that can be built from variables and split into them.
-trait Parts<'t> {
-    fn of(variables: &[Variable<'t>]) -> Self;
+trait RecurrentState<'t> {
+    fn from_parts(variables: &[Variable<'t>]) -> Self;
     fn parts(self) -> Vec<Variable<'t>>;
 }
 
-impl<'t> Parts<'t> for Variable<'t> {
-    fn of(variables: &[Variable<'t>]) -> Self {
+impl<'t> RecurrentState<'t> for Variable<'t> {
+    fn from_parts(variables: &[Variable<'t>]) -> Self {
         variables[0]
     }
 
@@ -80,8 +80,8 @@ impl<'t> Parts<'t> for Variable<'t> {
     }
 }
 
-impl<'t> Parts<'t> for (Variable<'t>, Variable<'t>) {
-    fn of(variables: &[Variable<'t>]) -> Self {
+impl<'t> RecurrentState<'t> for (Variable<'t>, Variable<'t>) {
+    fn from_parts(variables: &[Variable<'t>]) -> Self {
         (variables[0], variables[1])
     }
 
@@ -93,7 +93,7 @@ impl<'t> Parts<'t> for (Variable<'t>, Variable<'t>) {
 /// Compares the cases of a recurrent network. `builder` takes the sizes of the input, the state and the projection, which is 0 for none.
 fn recurrent<K: RecurrentKind<f64>>(prefix: &str, builder: impl Fn(usize, usize, usize) -> RecurrentBuilder<K>)
 where
-    for<'t> K::State<'t>: Parts<'t>,
+    for<'t> K::State<'t>: RecurrentState<'t>,
 {
     let cases = cases(prefix);
     assert!(cases.len() >= 11, "{prefix}");
@@ -119,7 +119,7 @@ where
         let inputs: Vec<(&str, Variable<'_>)> =
             names.iter().map(|name| (&name[..], tape.var(&case.get(name)))).collect();
         let variables: Vec<Variable<'_>> = inputs[1..].iter().map(|&(_, variable)| variable).collect();
-        let state = if variables.is_empty() { None } else { Some(Parts::of(&variables)) };
+        let state = if variables.is_empty() { None } else { Some(RecurrentState::from_parts(&variables)) };
         let (y, last) = if case.has("lengths") {
             let lengths: Vec<usize> = case.integers("lengths").iter().map(|length| length as usize).collect();
             network.forward_padded(inputs[0].1, &lengths, state)
@@ -142,14 +142,14 @@ fn recurrent_networks() {
 
 fn cell<K: RecurrentKind<f64>>(name: &str, cell: RecurrentCell<K, f64>, outputs: &[&str])
 where
-    for<'t> K::State<'t>: Parts<'t>,
+    for<'t> K::State<'t>: RecurrentState<'t>,
 {
     let (case, tape) = (fixture(name), Tape::new());
     let cell = loaded(cell, &case);
     let names = names(&case, "inputs");
     let inputs: Vec<(&str, Variable<'_>)> = names.iter().map(|name| (&name[..], tape.var(&case.get(name)))).collect();
     let state: Vec<Variable<'_>> = inputs[1..].iter().map(|&(_, variable)| variable).collect();
-    let next = cell.forward(inputs[0].1, Some(Parts::of(&state))).parts();
+    let next = cell.forward(inputs[0].1, Some(RecurrentState::from_parts(&state))).parts();
     compare(&case, &cell, &inputs, &outputs.iter().copied().zip(next).collect::<Vec<_>>());
 }
 
@@ -178,7 +178,7 @@ struct Masks<'t> {
 
 impl<'t> Masks<'t> {
     /// Reads the masks of a case. PyTorch's boolean masks are true at ignored keys, so `mask` is inverted. The padding mask stays.
-    fn of(case: &Fixture, tape: &'t Tape<f64>, mask: &str, padding: &str) -> Self {
+    fn from_case(case: &Fixture, tape: &'t Tape<f64>, mask: &str, padding: &str) -> Self {
         let is_float = case.name.ends_with("float_mask");
         Masks {
             keep: (case.has(mask) && !is_float).then(|| case.mask(mask).logical_not()),
@@ -213,7 +213,7 @@ fn attention() {
         builder = builder.bias(case.about["options"]["bias"] != false);
         let layer: MultiheadAttention<f64> = loaded(builder.build(&mut Generator::new(0)), case);
         let tape = Tape::new();
-        let masks = Masks::of(case, &tape, "attn_mask", "key_padding_mask");
+        let masks = Masks::from_case(case, &tape, "attn_mask", "key_padding_mask");
         let query = tape.var(&case.get("query"));
         let mut inputs = vec![("query", query)];
         inputs.extend(masks.bias.map(|bias| ("attn_mask", bias)));
@@ -256,15 +256,15 @@ fn transformer_layers() {
     for case in &cases("transformer_encoder_layer/") {
         let layer = loaded(TransformerEncoderLayer::new(&options(case), generator), case);
         let tape = Tape::new();
-        let masks = Masks::of(case, &tape, "src_mask", "src_key_padding_mask");
+        let masks = Masks::from_case(case, &tape, "src_mask", "src_key_padding_mask");
         let x = tape.var(&case.get("src"));
         compare(case, &layer, &[("src", x)], &[("output", layer.forward_masked(x, masks.masks()))]);
     }
     for case in &cases("transformer_decoder_layer/") {
         let layer = loaded(TransformerDecoderLayer::new(&options(case), generator), case);
         let tape = Tape::new();
-        let masks = Masks::of(case, &tape, "tgt_mask", "tgt_key_padding_mask");
-        let memory_masks = Masks::of(case, &tape, "memory_mask", "memory_key_padding_mask");
+        let masks = Masks::from_case(case, &tape, "tgt_mask", "tgt_key_padding_mask");
+        let memory_masks = Masks::from_case(case, &tape, "memory_mask", "memory_key_padding_mask");
         let (x, memory) = (tape.var(&case.get("tgt")), tape.var(&case.get("memory")));
         let y = layer.forward(x, memory, masks.masks(), memory_masks.masks());
         compare(case, &layer, &[("tgt", x), ("memory", memory)], &[("output", y)]);
@@ -272,8 +272,8 @@ fn transformer_layers() {
     for case in &cases("transformer/") {
         let model = loaded(Transformer::new(&options(case), 1, 2, generator), case);
         let tape = Tape::new();
-        let masks = Masks::of(case, &tape, "tgt_mask", "tgt_key_padding_mask");
-        let memory_masks = Masks::of(case, &tape, "memory_mask", "memory_key_padding_mask");
+        let masks = Masks::from_case(case, &tape, "tgt_mask", "tgt_key_padding_mask");
+        let memory_masks = Masks::from_case(case, &tape, "memory_mask", "memory_key_padding_mask");
         let (src, tgt) = (tape.var(&case.get("src")), tape.var(&case.get("tgt")));
         let y = model.forward(src, tgt, AttentionMasks::new(), masks.masks(), memory_masks.masks());
         compare(case, &model, &[("src", src), ("tgt", tgt)], &[("output", y)]);
@@ -281,7 +281,7 @@ fn transformer_layers() {
     let case = fixture("transformer_encoder/2_layers");
     let stack = loaded(TransformerEncoder::new(&options(&case).final_norm(), 2, generator), &case);
     let tape = Tape::new();
-    let masks = Masks::of(&case, &tape, "mask", "src_key_padding_mask");
+    let masks = Masks::from_case(&case, &tape, "mask", "src_key_padding_mask");
     let x = tape.var(&case.get("src"));
     compare(&case, &stack, &[("src", x)], &[("output", stack.forward_masked(x, masks.masks()))]);
 }

@@ -76,7 +76,7 @@ struct Blame {
 
 impl Blame {
     /// Runs `action` and returns its panic. If `action` does not panic, the file name is empty.
-    fn of(action: impl FnOnce()) -> Self {
+    fn of_panic(action: impl FnOnce()) -> Self {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let shown = std::panic::take_hook();
@@ -113,7 +113,7 @@ impl Blame {
 
 /// Returns the line of a panic, after checking that the text of the panic names it too.
 fn blamed(action: impl FnOnce()) -> u32 {
-    let blame = Blame::of(action);
+    let blame = Blame::of_panic(action);
     assert!(blame.points_at(blame.line), "the panic is not at the caller's line: {}", blame.text);
     blame.line
 }
@@ -164,7 +164,7 @@ macro_rules! each_panics_here {
 
 macro_rules! each_at_its_line {
     ($is_right:expr; $($call:expr;)*) => {
-        let calls = [$((stringify!($call), Blame::of(|| ignore($call)))),*];
+        let calls = [$((stringify!($call), Blame::of_panic(|| ignore($call)))),*];
         let mut wrong = Vec::new();
         for (line, (call, blame)) in (line!() + 1..).zip(calls) {
             if !$is_right(&blame, line) {
@@ -914,10 +914,10 @@ const ELSEWHERE: [(&str, &str); 28] = [
 /// Each entry of [`ELSEWHERE`] must still be needed.
 #[test]
 fn every_function_that_panics_is_in_a_list() {
-    let own = text("tests/the_callers_line.rs");
+    let source = text("tests/the_callers_line.rs");
     let is_called = |name: &str| {
-        own.match_indices(name).any(|(at, _)| {
-            let (before, after) = (&own[..at], &own[at + name.len()..]);
+        source.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&source[..at], &source[at + name.len()..]);
             let is_whole = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_') && !before.ends_with("fn ");
             is_whole && (after.starts_with('(') || after.starts_with("::<"))
         })

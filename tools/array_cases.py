@@ -120,13 +120,13 @@ def covariances():
 
 def reductions_by_index():
     for reduction in ["sum", "prod", "mean", "amax", "amin"]:
-        for own in [True, False]:
-            call = lambda x, s: x.scatter_reduce(0, index, s, reduction, include_self=own)
+        for include_self in [True, False]:
+            call = lambda x, s: x.scatter_reduce(0, index, s, reduction, include_self=include_self)
             index = torch.tensor([2, 0, 2, 2, 0, 3])
-            case("scatter_reduce", call, [sample(5), sample(6)], index, dim=0, reduction=reduction, include_self=own)
-            call = lambda x, s: x.scatter_reduce(1, index, s, reduction, include_self=own)
+            case("scatter_reduce", call, [sample(5), sample(6)], index, dim=0, reduction=reduction, include_self=include_self)
+            call = lambda x, s: x.scatter_reduce(1, index, s, reduction, include_self=include_self)
             index = torch.randint(0, 4, (2, 5))
-            case("scatter_reduce", call, [sample(3, 4), sample(2, 5)], index, dim=1, reduction=reduction, include_self=own)
+            case("scatter_reduce", call, [sample(3, 4), sample(2, 5)], index, dim=1, reduction=reduction, include_self=include_self)
     index = torch.tensor([0, 1, 0])
     ties = [torch.tensor([5.0, 2.0, 3.0]).double(), torch.tensor([5.0, 2.0, 5.0]).double()]
     zeros = [torch.tensor([3.0, 2.0, 3.0]).double(), torch.tensor([0.0, 2.0, 5.0]).double()]

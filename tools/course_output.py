@@ -71,9 +71,9 @@ def build(names):
     # One command for both packages would build the library with the features of both.
     science = re.findall(r'name = "([0-9]\w+)"', (ROOT / "examples/science/Cargo.toml").read_text(encoding="utf-8"))
     for package in ("wengert-course", "wengert-science"):
-        own = [name for name in names if (name in science) == (package == "wengert-science")]
+        package_names = [name for name in names if (name in science) == (package == "wengert-science")]
         command = ["cargo", "build", "--release", "--quiet", "-p", package]
-        if own and subprocess.run([*command, *(word for name in own for word in ("--example", name))], cwd=ROOT).returncode != 0:
+        if package_names and subprocess.run([*command, *(word for name in package_names for word in ("--example", name))], cwd=ROOT).returncode != 0:
             sys.exit("the examples cannot be built")
 
 

@@ -40,9 +40,9 @@ fn gradients(options: &Options) -> Result {
     assert!((slope.item() - by_hand).abs() < 1e-14);
 
     println!("2. For a million numbers the tape needs one pass; differences would need two million\n");
-    let many = Tensor::<f64>::linspace(-1.0, 1.0, 1_000_000);
+    let numbers = Tensor::<f64>::linspace(-1.0, 1.0, 1_000_000);
     let tape = Tape::new();
-    let variable = tape.var(&many);
+    let variable = tape.var(&numbers);
     let gradients = recorded(variable).sum(..).backward();
     println!(
         "   {} derivatives, the last {:.6}\n",

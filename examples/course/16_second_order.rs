@@ -77,10 +77,10 @@ fn product_with_a_large_hessian() {
     println!("3. For many numbers: the product of the Hessian with a vector\n");
     let f = formula!(|x| (x.square().sum(..) + 1.0).log());
     let x = Tensor::<f64>::linspace(-1.0, 1.0, 100_000);
-    let along = hvp(f, &x, &Tensor::ones([100_000]));
+    let product = hvp(f, &x, &Tensor::ones([100_000]));
     println!(
         "   100,000 numbers; the Hessian would have 10 billion.\n   Its row sums begin with {:.3e}\n",
-        along.to_vec()[0]
+        product.to_vec()[0]
     );
 }
 
@@ -102,8 +102,8 @@ fn network_by_lbfgs(options: &Options) -> Result {
         }
     }
     let fitted = network.forward(Tape::new().constant(&x)).value();
-    let against = |of: &Tensor<f64>| x.iter().zip(of.to_vec()).collect::<Vec<_>>();
-    let chart = Chart::new("A curve and a network", "x", "y").points("curve", 7, against(&y));
-    options.write("curve.svg", chart.line("network", 1, against(&fitted)).to_svg()?)?;
+    let curve = |values: &Tensor<f64>| x.iter().zip(values.to_vec()).collect::<Vec<_>>();
+    let chart = Chart::new("A curve and a network", "x", "y").points("curve", 7, curve(&y));
+    options.write("curve.svg", chart.line("network", 1, curve(&fitted)).to_svg()?)?;
     Ok(())
 }

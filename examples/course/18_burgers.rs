@@ -104,10 +104,11 @@ fn solve(options: &Options) -> Result {
 
     let u = on_grid(&network);
     let charts = [5, 10, 20].map(|moment| {
-        let at = |of: &Tensor<f64>| grid[0].iter().zip(of.select(1, moment).to_vec()).collect::<Vec<_>>();
+        let curve_at =
+            |solution: &Tensor<f64>| grid[0].iter().zip(solution.select(1, moment).to_vec()).collect::<Vec<_>>();
         let time = grid[1].get(&[moment as usize]).unwrap_or(0.0);
         let chart = Chart::new(format!("t = {time:.2}"), "x", "u").ranges(-1.0..1.0, -1.15..1.15);
-        chart.band("exact", 0, at(&truth)).dashes("network", 1, at(&u))
+        chart.band("exact", 0, curve_at(&truth)).dashes("network", 1, curve_at(&u))
     });
     options.write("burgers.svg", row_svg(&charts)?)?;
     let error = error(&u);

@@ -59,8 +59,8 @@ fn autoencoder(options: &Options) -> Result {
     let places = model.encoder.forward(images);
     let mut chart = Chart::new("The held-out digits in the plane", "first number", "second number");
     for digit in 0..10 {
-        let of = places.masked_select(&test.targets().eq(digit).unsqueeze(1)).to_vec();
-        let points = of.chunks(2).map(|pair| (pair[0].into(), pair[1].into()));
+        let codes = places.masked_select(&test.targets().eq(digit).unsqueeze(1)).to_vec();
+        let points = codes.chunks(2).map(|pair| (pair[0].into(), pair[1].into()));
         chart = chart.points(digit.to_string(), digit as usize, points);
     }
     options.write("plane.svg", chart.to_svg()?)?;

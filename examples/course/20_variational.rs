@@ -46,9 +46,9 @@ impl Autoencoder {
         let drawn = mean + (log_variance * 0.5).exp() * noise;
         let pixels = self.decoder.forward(drawn);
         let n = x.shape()[0] as f32;
-        let lost = (pixels - x).square().sum(..) / n * 4.0;
-        let far = (mean.square() + log_variance.exp() - log_variance - 1.0).sum(..) * 0.5 / n;
-        [lost, far]
+        let reconstruction = (pixels - x).square().sum(..) / n * 4.0;
+        let divergence = (mean.square() + log_variance.exp() - log_variance - 1.0).sum(..) * 0.5 / n;
+        [reconstruction, divergence]
     }
 }
 
@@ -78,11 +78,11 @@ fn variational(options: &Options) -> Result {
     println!();
 
     // Twelve held-out digits, and below them the same digits after encoding and decoding.
-    let few = images.narrow(0, 0, 12);
-    let again = infer(|x| model.decoder.forward(model.distributions(x)[0]), &few);
+    let originals = images.narrow(0, 0, 12);
+    let decoded = infer(|x| model.decoder.forward(model.distributions(x)[0]), &originals);
     let names = test.targets().iter().take(12).map(|digit| format!("a {digit}"));
     let captions: Vec<String> = names.chain((0..12).map(|_| "decoded".to_owned())).collect();
-    options.write("reconstructions.svg", picture(&cat(&[few, again], 0), &captions)?)?;
+    options.write("reconstructions.svg", picture(&cat(&[originals, decoded], 0), &captions)?)?;
 
     // New digits, and the digit of the most similar image of the training part: [24, 1, 64] - [n, 64].
     let drawn = model.decoder.forward(&Tensor::randn([24, LATENT], generator));

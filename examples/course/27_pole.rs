@@ -29,10 +29,11 @@ fn moved(state: &Tensor, push: &Tensor) -> Tensor {
     let [x, v, angle, spin] = state.chunk_into(1);
     let push = (push * 2.0 - 1.0).unsqueeze(1) * 10.0;
     let (sin, cos) = (angle.sin(), angle.cos());
-    let along = (&push + spin.square() * &sin * (POLE * HALF)) / (CART + POLE);
-    let turn = (&sin * 9.8 - &cos * &along) / ((cos.square() * (-POLE / (CART + POLE)) + 4.0 / 3.0) * HALF);
-    let pull = along - &turn * cos * (POLE * HALF / (CART + POLE));
-    cat(&[x + &v * 0.02, v + pull * 0.02, angle + &spin * 0.02, spin + turn * 0.02], 1)
+    let acceleration = (&push + spin.square() * &sin * (POLE * HALF)) / (CART + POLE);
+    let angular_acceleration =
+        (&sin * 9.8 - &cos * &acceleration) / ((cos.square() * (-POLE / (CART + POLE)) + 4.0 / 3.0) * HALF);
+    let cart_acceleration = acceleration - &angular_acceleration * cos * (POLE * HALF / (CART + POLE));
+    cat(&[x + &v * 0.02, v + cart_acceleration * 0.02, angle + &spin * 0.02, spin + angular_acceleration * 0.02], 1)
 }
 
 /// Returns ones for the carts that are on their track with the pole upright, else zeros.

@@ -28,8 +28,8 @@ fn covariances<'t>(x: Var<'t, f64>, y: Var<'t, f64>, lengths: Var<'t, f64>, heig
 
 /// Returns the lower Cholesky factor `[n, n]` of the covariances of the data with their noise.
 fn factor<'t>(x: Var<'t, f64>, [lengths, height, noise]: [Var<'t, f64>; 3]) -> Var<'t, f64> {
-    let own = Tensor::<f64>::eye(x.shape()[0]);
-    (covariances(x, x, lengths, height) + noise.square() * own).cholesky()
+    let identity = Tensor::<f64>::eye(x.shape()[0]);
+    (covariances(x, x, lengths, height) + noise.square() * identity).cholesky()
 }
 
 /// Returns the negative logarithm of the probability density of the values `y` `[n]` at the points `x` `[n, d]`.

@@ -67,8 +67,8 @@ fn compare(options: &Options) -> Result {
     println!();
 
     // A picture of three digits, as they are shifted in eight epochs.
-    let few = train.inputs().narrow(0, 0, 3);
-    let epochs: Result<Vec<Tensor>> = (0..8).map(|_| Ok(random_shift(&few, 1, generator)?)).collect();
+    let digits = train.inputs().narrow(0, 0, 3);
+    let epochs: Result<Vec<Tensor>> = (0..8).map(|_| Ok(random_shift(&digits, 1, generator)?)).collect();
     let rows = stack(&epochs?, 1).reshape([-1, 1, 8, 8]); // [3, 8, 1, 8, 8]: a row for each digit
     let captions: Vec<String> = (0..24).map(|place| format!("epoch {}", place % 8 + 1)).collect();
     let captions: Vec<&str> = captions.iter().map(String::as_str).collect();

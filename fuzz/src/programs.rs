@@ -178,25 +178,25 @@ pub fn programs(data: &[u8]) {
     let example = |example| -> Vec<Tensor<f64>> {
         inputs.iter().enumerate().map(|(number, of)| input(number, of, example)).collect()
     };
-    let own = example(0);
-    let eager = run(&steps, &own);
+    let first_example = example(0);
+    let eager = run(&steps, &first_example);
     let scale = largest(&eager);
-    if eager.len() == own.len() || scale > 1e30 {
+    if eager.len() == first_example.len() || scale > 1e30 {
         return;
     }
     for simplify in [true, false] {
         set_simplification(simplify);
-        recorded(&steps, &own, &eager, scale);
+        check_recorded(&steps, &first_example, &eager, scale);
     }
     set_simplification(true);
-    batched(&steps, &(0..BATCH).map(example).collect::<Vec<_>>());
+    check_batched(&steps, &(0..BATCH).map(example).collect::<Vec<_>>());
 }
 
 /// Compares the values of a tape with the eager ones: first the last value, then each value. Checks the derivatives of the last value if
 /// the program has no operation of [`JUMPS`].
-fn recorded(steps: &[Step], own: &[Tensor<f64>], eager: &[Tensor<f64>], scale: f64) {
+fn check_recorded(steps: &[Step], inputs: &[Tensor<f64>], eager: &[Tensor<f64>], scale: f64) {
     let tape = Tape::<f64>::new();
-    let leaves: Vec<Var<'_, f64>> = own.iter().map(|x| tape.var(x)).collect();
+    let leaves: Vec<Var<'_, f64>> = inputs.iter().map(|x| tape.var(x)).collect();
     let values = run(steps, &leaves);
     assert_eq!(values.len(), eager.len(), "a recorded operation refuses other operands than an eager one");
     let last = values[values.len() - 1];
@@ -208,17 +208,17 @@ fn recorded(steps: &[Step], own: &[Tensor<f64>], eager: &[Tensor<f64>], scale: f
         return;
     }
     let tape = Tape::<f64>::new();
-    let leaves: Vec<Var<'_, f64>> = own.iter().map(|x| tape.var(x)).collect();
+    let leaves: Vec<Var<'_, f64>> = inputs.iter().map(|x| tape.var(x)).collect();
     let values = run(steps, &leaves);
     let total = values[values.len() - 1].sum(..);
     let direction = |x: &Tensor<f64>| tape.constant(x.cos() * 0.5);
-    let pairs: Vec<_> = leaves.iter().zip(own).map(|(&leaf, x)| (leaf, direction(x))).collect();
+    let pairs: Vec<_> = leaves.iter().zip(inputs).map(|(&leaf, x)| (leaf, direction(x))).collect();
     let forward = total.jvp(&pairs).item();
     let gradients: Vec<Tensor<f64>> = {
         let gradients = total.try_grad_or_zeros_slice(&leaves).expect("every operation has a derivative");
         tape.try_values_slice(&gradients).expect("gradients of small values")
     };
-    let terms: Vec<f64> = gradients.iter().zip(own).map(|(g, x)| (g * x.cos() * 0.5).sum(..).item()).collect();
+    let terms: Vec<f64> = gradients.iter().zip(inputs).map(|(g, x)| (g * x.cos() * 0.5).sum(..).item()).collect();
     let scale = scale * largest(&gradients) * MOST as f64;
     assert!(
         (terms.iter().sum::<f64>() - forward).abs() <= TOLERANCE * scale || scale > 1e100 || !forward.is_finite(),
@@ -227,7 +227,7 @@ fn recorded(steps: &[Step], own: &[Tensor<f64>], eager: &[Tensor<f64>], scale: f
 }
 
 /// Compares the program on a batch with the program on each example.
-fn batched(steps: &[Step], examples: &[Vec<Tensor<f64>>]) {
+fn check_batched(steps: &[Step], examples: &[Vec<Tensor<f64>>]) {
     let tape = Tape::<f64>::new();
     let stacked: Vec<Var<'_, f64>> = (0..examples[0].len())
         .map(|number| {

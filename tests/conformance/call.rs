@@ -60,7 +60,7 @@ impl<'c, A: Array> Call<'c, A> {
         let (place, found) = match self.args.get(position) {
             Some(given) => (position, given),
             None => {
-                let keyword = self.kwargs.iter().position(|(own, _)| *own == name)?;
+                let keyword = self.kwargs.iter().position(|(keyword_name, _)| *keyword_name == name)?;
                 (self.args.len() + keyword, &self.kwargs[keyword].1)
             }
         };

@@ -10,19 +10,19 @@ pub fn tensors<T: Element>(what: &str, got: &Tensor<T>, want: &Tensor<T>, mode: 
     let mut wrong = 0;
     let mut worst: Option<(f64, usize, T, T)> = None;
     for (position, (x, y)) in got.iter().zip(want.iter()).enumerate() {
-        let (own, other) = (x.to_f64(), y.to_f64());
+        let (x_number, y_number) = (x.to_f64(), y.to_f64());
         // An f32 is exact in f64, so rounded values can be compared in f64. Large integers are not exact in f64, so integers must be equal.
-        let float = matches!(T::DTYPE, DType::F32 | DType::F64);
-        let same = if float { agree(own, other, mode) } else { x == y };
-        if same {
+        let is_float = matches!(T::DTYPE, DType::F32 | DType::F64);
+        let is_equal = if is_float { agree(x_number, y_number, mode) } else { x == y };
+        if is_equal {
             continue;
         }
         wrong += 1;
-        let distance = match (own - other).abs() {
+        let distance = match (x_number - y_number).abs() {
             distance if distance.is_nan() => f64::INFINITY,
             distance => distance,
         };
-        if worst.is_none_or(|(farthest, ..)| distance > farthest) {
+        if worst.is_none_or(|(largest_distance, ..)| distance > largest_distance) {
             worst = Some((distance, position, x, y));
         }
     }

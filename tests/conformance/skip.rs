@@ -100,7 +100,7 @@ fn sees_a_write(case: &Case) -> bool {
     let mut stale: Vec<usize> = Vec::new();
     let mut next = names.len();
     let find = |names: &[(&str, usize, usize)], name: &str| {
-        names.iter().rev().find(|(own, ..)| *own == name).map(|&(_, tensor, buffer)| (tensor, buffer))
+        names.iter().rev().find(|(known_name, ..)| *known_name == name).map(|&(_, tensor, buffer)| (tensor, buffer))
     };
     for step in &case.steps {
         let arguments = step.args.iter().chain(step.kwargs.iter().map(|(_, value)| value));
@@ -111,15 +111,16 @@ fn sees_a_write(case: &Case) -> bool {
         let first = step.args.first().and_then(|first| first.names().first().copied());
         let first = first.and_then(|name| find(&names, name));
         for out in &step.out {
-            let fresh = (next, next);
+            let new_buffer = (next, next);
             let (tensor, buffer) = match first {
                 Some((tensor, buffer)) if step.op.ends_with('_') => {
-                    let sharing = names.iter().filter(|&&(_, other, own)| own == buffer && other != tensor);
+                    let sharing =
+                        names.iter().filter(|&&(_, other, known_name)| known_name == buffer && other != tensor);
                     stale.extend(sharing.map(|&(_, other, _)| other));
                     (tensor, buffer)
                 }
                 Some((_, buffer)) if VIEWS.contains(&step.op.as_str()) => (next, buffer),
-                _ => fresh,
+                _ => new_buffer,
             };
             names.push((out, tensor, buffer));
             next += 1;

@@ -96,9 +96,9 @@ macro_rules! stores {
     ($($type:ident),*) => {$(
         impl Stores for $type {
             fn from_bytes(bytes: &[u8]) -> Self {
-                let mut own = [0; size_of::<$type>()];
-                own.copy_from_slice(bytes);
-                $type::from_le_bytes(own)
+                let mut array = [0; size_of::<$type>()];
+                array.copy_from_slice(bytes);
+                $type::from_le_bytes(array)
             }
         }
     )*};

@@ -27,7 +27,9 @@ fn main() {
     for (n, batch) in SIZES {
         for kind in KINDS.into_iter().filter(|kind| kind.contains(&*wanted)) {
             for (name, time) in match &*library {
-                "nalgebra" => [("f64", nalgebra_call::<f64>(kind, n, batch)), ("f32", nalgebra_call::<f32>(kind, n, batch))],
+                "nalgebra" => {
+                    [("f64", nalgebra_call::<f64>(kind, n, batch)), ("f32", nalgebra_call::<f32>(kind, n, batch))]
+                }
                 "faer" => [("f64", faer_call::<f64>(kind, n, batch)), ("f32", faer_call::<f32>(kind, n, batch))],
                 _ => panic!("the first argument is nalgebra or faer, not {library}"),
             } {
@@ -54,18 +56,20 @@ fn nalgebra_call<T: RealField + Copy>(kind: &str, n: usize, batch: usize) -> f64
         DMatrix::from_iterator(n, columns, numbers)
     };
     let eye = DMatrix::<T>::identity(n, n) * nalgebra::convert::<f64, T>(n as f64);
-    let each = |of: &dyn Fn(usize) -> DMatrix<T>| (0..batch).map(of).collect::<Vec<_>>();
-    let x = each(&|k| numbers(n, k));
-    let b = each(&|k| numbers(1, k));
-    let definite = each(&|k| &x[k] * x[k].transpose() + &eye);
-    let a = each(&|k| &x[k] + &eye);
-    let l = each(&|k| definite[k].clone().cholesky().expect("the matrix is definite").unpack());
+    let matrices = |make: &dyn Fn(usize) -> DMatrix<T>| (0..batch).map(make).collect::<Vec<_>>();
+    let x = matrices(&|k| numbers(n, k));
+    let b = matrices(&|k| numbers(1, k));
+    let definite = matrices(&|k| &x[k] * x[k].transpose() + &eye);
+    let a = matrices(&|k| &x[k] + &eye);
+    let l = matrices(&|k| definite[k].clone().cholesky().expect("the matrix is definite").unpack());
     match kind {
-        "cholesky" => measure(|| each(&|k| definite[k].clone().cholesky().expect("the matrix is definite").unpack())),
-        "solve" => measure(|| each(&|k| a[k].clone().lu().solve(&b[k]).expect("the matrix is regular"))),
-        "inv" => measure(|| each(&|k| a[k].clone().try_inverse().expect("the matrix is regular"))),
+        "cholesky" => {
+            measure(|| matrices(&|k| definite[k].clone().cholesky().expect("the matrix is definite").unpack()))
+        }
+        "solve" => measure(|| matrices(&|k| a[k].clone().lu().solve(&b[k]).expect("the matrix is regular"))),
+        "inv" => measure(|| matrices(&|k| a[k].clone().try_inverse().expect("the matrix is regular"))),
         "det" => measure(|| (0..batch).map(|k| a[k].determinant()).collect::<Vec<_>>()),
-        "triangular" => measure(|| each(&|k| l[k].solve_lower_triangular(&b[k]).expect("the matrix is regular"))),
+        "triangular" => measure(|| matrices(&|k| l[k].solve_lower_triangular(&b[k]).expect("the matrix is regular"))),
         "qr" => measure(|| (0..batch).map(|k| x[k].clone().qr().unpack()).collect::<Vec<_>>()),
         "eigh" => measure(|| (0..batch).map(|k| definite[k].clone().symmetric_eigen()).collect::<Vec<_>>()),
         _ => measure(|| (0..batch).map(|k| x[k].clone().svd(true, true)).collect::<Vec<_>>()),
@@ -80,25 +84,27 @@ fn faer_call<T: faer::traits::RealField>(kind: &str, n: usize, batch: usize) -> 
         Mat::from_fn(n, columns, |row, column| number(numbers[row * columns + column]))
     };
     let eye = Mat::from_fn(n, n, |row, column| number(if row == column { n as f64 } else { 0.0 }));
-    let each = |of: &dyn Fn(usize) -> Mat<T>| (0..batch).map(of).collect::<Vec<_>>();
-    let x = each(&|k| numbers(n, k));
-    let b = each(&|k| numbers(1, k));
-    let definite = each(&|k| &x[k] * x[k].transpose() + &eye);
-    let a = each(&|k| &x[k] + &eye);
-    let l = each(&|k| definite[k].llt(Side::Lower).expect("the matrix is definite").L().to_owned());
+    let matrices = |make: &dyn Fn(usize) -> Mat<T>| (0..batch).map(make).collect::<Vec<_>>();
+    let x = matrices(&|k| numbers(n, k));
+    let b = matrices(&|k| numbers(1, k));
+    let definite = matrices(&|k| &x[k] * x[k].transpose() + &eye);
+    let a = matrices(&|k| &x[k] + &eye);
+    let l = matrices(&|k| definite[k].llt(Side::Lower).expect("the matrix is definite").L().to_owned());
     match kind {
-        "cholesky" => measure(|| each(&|k| definite[k].llt(Side::Lower).expect("the matrix is definite").L().to_owned())),
-        "solve" => measure(|| each(&|k| a[k].partial_piv_lu().solve(&b[k]))),
-        "inv" => measure(|| each(&|k| a[k].partial_piv_lu().inverse())),
+        "cholesky" => {
+            measure(|| matrices(&|k| definite[k].llt(Side::Lower).expect("the matrix is definite").L().to_owned()))
+        }
+        "solve" => measure(|| matrices(&|k| a[k].partial_piv_lu().solve(&b[k]))),
+        "inv" => measure(|| matrices(&|k| a[k].partial_piv_lu().inverse())),
         "det" => measure(|| (0..batch).map(|k| a[k].determinant()).collect::<Vec<_>>()),
         "triangular" => measure(|| {
-            each(&|k| {
+            matrices(&|k| {
                 let mut x = b[k].clone();
                 l[k].solve_lower_triangular_in_place(&mut x);
                 x
             })
         }),
-        "qr" => measure(|| each(&|k| x[k].qr().compute_thin_Q())),
+        "qr" => measure(|| matrices(&|k| x[k].qr().compute_thin_Q())),
         "eigh" => measure(|| (0..batch).map(|k| definite[k].self_adjoint_eigen(Side::Lower).ok()).collect::<Vec<_>>()),
         _ => measure(|| (0..batch).map(|k| x[k].thin_svd().ok()).collect::<Vec<_>>()),
     }

@@ -5,9 +5,9 @@ use wengert_special::Array;
 use wengert_tensor::ops::{Argument, Clamp, Comparison, Operand, Result, Softmax, Views, try_where_};
 use wengert_tensor::{Generator, Scalar, Shape, Site};
 
-use crate::distribution::{Distribution, Noise, array, drawn_over, expanded, missing};
-use crate::expression::{Expr, of};
-use crate::support::{filled, joint, refused};
+use crate::distribution::{Distribution, Noise, draw_for_batch, expand_to_batch, not_implemented, to_array};
+use crate::expression::{Expr, expr};
+use crate::support::{argument_error, broadcast_shape, fill_masked};
 use crate::vectors::Categorical;
 
 /// A distribution that moves the last batch dimensions of another distribution into the event. One value consists of the values of all
@@ -119,16 +119,20 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
     /// If `components` has no batch dimension, or the size of its last batch dimension is not the number of classes of
     /// `mixture` (the message is PyTorch's). Also if the batch shapes do not broadcast.
     pub fn try_new(mixture: Categorical<A>, components: D) -> Result<Self, A::Error> {
-        let (km, kc) = (mixture.probs().shape(), components.batch_shape());
+        let (mixture_shape, component_shape) = (mixture.probs().shape(), components.batch_shape());
         let at = Site::here("new");
-        if kc.last().is_none() || km.last() != kc.last() {
-            let (km, kc) = (km.last().copied().unwrap_or(0), kc.last().copied().unwrap_or(0));
+        if component_shape.last().is_none() || mixture_shape.last() != component_shape.last() {
+            let (mixture_count, component_count) =
+                (mixture_shape.last().copied().unwrap_or(0), component_shape.last().copied().unwrap_or(0));
             let message = format!(
-                "`mixture_distribution component` ({km}) does not equal `component_distribution.batch_shape[-1]` ({kc})"
+                "`mixture_distribution component` ({mixture_count}) does not equal `component_distribution.batch_shape[-1]` ({component_count})"
             );
-            return Err(refused(at, message));
+            return Err(argument_error(at, message));
         }
-        let _ = joint::<A::Error>(&[mixture.batch_shape(), Shape::from(&kc[..kc.rank() - 1])], at)?;
+        let _ = broadcast_shape::<A::Error>(
+            &[mixture.batch_shape(), Shape::from(&component_shape[..component_shape.rank() - 1])],
+            at,
+        )?;
         Ok(MixtureSameFamily { mixture, components })
     }
 }
@@ -136,22 +140,22 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
 impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
     /// Inserts a dimension of size 1 into `value`, at the position of the dimension of `components` that numbers its K
     /// distributions.
-    fn spread(&self, value: impl Operand<A>) -> Result<A> {
-        let value = array(value, self.mixture.probs())?;
+    fn unsqueeze_components(&self, value: impl Operand<A>) -> Result<A> {
+        let value = to_array(value, self.mixture.probs())?;
         let rank = self.components.event_shape().rank() as isize;
         value.try_unsqueeze(-1 - rank)
     }
 
     /// Returns the sum Σ pₖ xₖ over the components. pₖ is the mixture's probability of component k, and xₖ are the elements of `x` for
     /// component k.
-    fn weighted(&self, x: &A) -> Result<A> {
+    fn weighted_sum(&self, x: &A) -> Result<A> {
         let rank = self.components.event_shape().rank();
         let mut probs = self.mixture.probs().clone();
         for _ in 0..rank {
             probs = probs.try_unsqueeze(-1)?;
         }
         let dim = -1 - rank as isize;
-        wengert_tensor::ops::Reductions::try_sum(&(of(x) * &probs).get()?, dim)
+        wengert_tensor::ops::Reductions::try_sum(&(expr(x) * &probs).get()?, dim)
     }
 }
 
@@ -167,7 +171,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
     fn batch_shape(&self) -> Shape {
         let shape = self.components.batch_shape();
         let shapes = [Shape::from(&shape[..shape.rank() - 1]), self.mixture.batch_shape()];
-        joint::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
+        broadcast_shape::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
     }
 
     fn event_shape(&self) -> Shape {
@@ -181,39 +185,41 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
     #[track_caller]
     fn try_rsample(&self, _shape: impl Into<Shape>, _generator: &mut Generator) -> Result<A> {
         let message = "MixtureSameFamily has no rsample: the choice of a component has no derivative; use sample";
-        Err(refused(Site::here("rsample"), message))
+        Err(argument_error(Site::here("rsample"), message))
     }
 
     #[track_caller]
     fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let (shape, batch) = (shape.into(), self.batch_shape());
         let classes = |shape| self.mixture.try_sample(shape, generator);
-        let mut chosen = self.mixture.chosen(&drawn_over(classes, &shape, &self.mixture.batch_shape(), &batch)?)?;
-        let (count, own) = (self.mixture.probs().shape().last().copied(), self.components.batch_shape());
+        let mut mask =
+            self.mixture.one_hot_mask(&draw_for_batch(classes, &shape, &self.mixture.batch_shape(), &batch)?)?;
+        let (count, component_batch) = (self.mixture.probs().shape().last().copied(), self.components.batch_shape());
         let batch = batch.iter().copied().chain(count).collect();
-        let values = drawn_over(|shape| self.components.try_sample(shape, generator), &shape, &own, &batch)?;
+        let values =
+            draw_for_batch(|shape| self.components.try_sample(shape, generator), &shape, &component_batch, &batch)?;
         let rank = self.components.event_shape().rank();
         for _ in 0..rank {
-            chosen = chosen.try_unsqueeze(-1)?;
+            mask = mask.try_unsqueeze(-1)?;
         }
         let dim = -1 - rank as isize;
-        wengert_tensor::ops::Reductions::try_sum(&try_where_(&chosen, &values, 0.0)?, dim)
+        wengert_tensor::ops::Reductions::try_sum(&try_where_(&mask, &values, 0.0)?, dim)
     }
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
-        let logarithms = self.components.try_log_prob(&self.spread(value)?)?;
-        (of(&logarithms) + self.mixture.logits()).get()?.try_logsumexp(-1)
+        let logarithms = self.components.try_log_prob(&self.unsqueeze_components(value)?)?;
+        (expr(&logarithms) + self.mixture.logits()).get()?.try_logsumexp(-1)
     }
 
     #[track_caller]
     fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
-        self.weighted(&self.components.try_cdf(&self.spread(value)?)?)
+        self.weighted_sum(&self.components.try_cdf(&self.unsqueeze_components(value)?)?)
     }
 
     #[track_caller]
     fn try_mean(&self) -> Result<A> {
-        self.weighted(&self.components.try_mean()?)
+        self.weighted_sum(&self.components.try_mean()?)
     }
 
     /// Returns the mean of the components' variances plus the variance of the components' means, both weighted by the mixture's
@@ -221,8 +227,8 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
     #[track_caller]
     fn try_variance(&self) -> Result<A> {
         let means = self.components.try_mean()?;
-        let distance = (of(&means) - &self.spread(&self.weighted(&means)?)?).square();
-        self.weighted(&(distance + Expr::from(self.components.try_variance())).get()?)
+        let distance = (expr(&means) - &self.unsqueeze_components(&self.weighted_sum(&means)?)?).square();
+        self.weighted_sum(&(distance + Expr::from(self.components.try_variance())).get()?)
     }
 }
 
@@ -249,22 +255,22 @@ pub struct Truncated<D, A> {
 }
 
 /// The probabilities from which the formulas of a truncated distribution are computed.
-struct Parts<D, A: Array> {
+struct Probabilities<D, A: Array> {
     /// The probability of the values below the lower bound, under the base.
     low: A,
     /// The probability between the bounds, under the base; NaN instead of 0.
     probability: A,
-    upper: Option<Upper<D, A>>,
+    upper: Option<UpperTail<D, A>>,
 }
 
 /// The quantities from which the formulas are computed where the lower bound is above the median. They come from the distribution of -x,
 /// because the difference of two `cdf` values near 1 would lose digits.
-struct Upper<D, A: Array> {
+struct UpperTail<D, A: Array> {
     reflected: D,
     /// True where the lower bound is above the median.
     is_above: A::Mask,
     /// The probability of the values above the lower bound.
-    share: A,
+    probability_above: A,
 }
 
 #[twins]
@@ -278,53 +284,53 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
         let at = Site::here("new");
         if base.is_discrete() {
             let message = format!("Truncated needs a distribution with a density, but {} is discrete", base.name());
-            return Err(refused(at, message));
+            return Err(argument_error(at, message));
         }
-        let beside = base.any_parameter();
+        let reference = base.any_parameter();
         let bound = |argument: Argument<A>| match argument {
             Argument::Number(number) if number.to_f64().is_infinite() => Ok(None),
-            Argument::Number(number) => beside.try_number(number).map(Some),
+            Argument::Number(number) => reference.try_number(number).map(Some),
             Argument::Array(array) => Ok(Some(array)),
         };
-        let bounds = [bound(low.into_argument(&beside)?)?, bound(high.into_argument(&beside)?)?];
+        let bounds = [bound(low.into_argument(&reference)?)?, bound(high.into_argument(&reference)?)?];
         let shapes: Vec<Shape> = bounds.iter().flatten().map(A::shape).chain([base.batch_shape()]).collect();
-        joint::<A::Error>(&shapes, at)?;
+        broadcast_shape::<A::Error>(&shapes, at)?;
         let truncated = Truncated { base, bounds };
-        truncated.shares()?;
+        truncated.cdf_at_bounds()?;
         Ok(truncated)
     }
 }
 
 impl<A: Array, D: Distribution<A>> Truncated<D, A> {
     /// Returns the probabilities of the values below each of the two bounds, under `base`.
-    fn shares(&self) -> Result<[A; 2], A::Error> {
-        let share = |bound: &Option<A>, infinite: f64| match bound {
+    fn cdf_at_bounds(&self) -> Result<[A; 2], A::Error> {
+        let probability_below = |bound: &Option<A>, infinite: f64| match bound {
             Some(bound) => self.base.try_cdf(bound),
             None => self.any_parameter().try_number(A::Elem::from_f64(infinite)),
         };
-        Ok([share(&self.bounds[0], 0.0)?, share(&self.bounds[1], 1.0)?])
+        Ok([probability_below(&self.bounds[0], 0.0)?, probability_below(&self.bounds[1], 1.0)?])
     }
 
     /// Returns the probability between the bounds, and the other probabilities of the formulas. A probability of 0 between the bounds
     /// becomes NaN.
-    fn parts(&self) -> Result<Parts<D, A>, A::Error> {
-        let [low, high] = self.shares()?;
-        let mut probability = (of(&high) - &low).get()?;
+    fn probabilities(&self) -> Result<Probabilities<D, A>, A::Error> {
+        let [low, high] = self.cdf_at_bounds()?;
+        let mut probability = (expr(&high) - &low).get()?;
         let mut upper = None;
         if let (Some(bound), Some(reflected)) = (&self.bounds[0], self.base.reflected()) {
             let reflected = reflected?;
-            let above = |bound: &A| reflected.try_cdf(&(-of(bound)).get()?);
+            let above = |bound: &A| reflected.try_cdf(&(-expr(bound)).get()?);
             let is_above = low.try_gt(0.5)?;
-            let share = above(bound)?;
+            let probability_above = above(bound)?;
             let between = match &self.bounds[1] {
-                Some(bound) => (of(&share) - &above(bound)?).get()?,
-                None => share.clone(),
+                Some(bound) => (expr(&probability_above) - &above(bound)?).get()?,
+                None => probability_above.clone(),
             };
             probability = try_where_(&is_above, &between, &probability)?;
-            upper = Some(Upper { reflected, is_above, share });
+            upper = Some(UpperTail { reflected, is_above, probability_above });
         }
         let none = probability.try_eq(0.0)?;
-        Ok(Parts { low, probability: filled(probability, &[none], f64::NAN)?, upper })
+        Ok(Probabilities { low, probability: fill_masked(probability, &[none], f64::NAN)?, upper })
     }
 
     /// Returns the masks of the values below the lower bound and above the upper bound; `None` for a bound that is `None`.
@@ -345,53 +351,53 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Truncated<D, A> {
 
     fn batch_shape(&self) -> Shape {
         let shapes: Vec<Shape> = self.bounds.iter().flatten().map(A::shape).chain([self.base.batch_shape()]).collect();
-        joint::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
+        broadcast_shape::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
     }
 
     #[track_caller]
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let shape: Shape = shape.into().iter().chain(self.batch_shape().iter()).copied().collect();
         let at = Site::here("rsample");
-        let uniform = Noise { shape, generator, beside: self.any_parameter(), at }.uniform()?;
+        let uniform = Noise { shape, generator, reference: self.any_parameter(), at }.uniform()?;
         self.try_icdf(&uniform)
     }
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
-        let x = expanded(array(value, &self.any_parameter())?, &self.batch_shape(), Site::here("log_prob"))?;
+        let x = expand_to_batch(to_array(value, &self.any_parameter())?, &self.batch_shape(), Site::here("log_prob"))?;
         let masks: Vec<A::Mask> = self.outside(&x)?.into_iter().flatten().collect();
-        let density = Expr::from(self.base.try_log_prob(&x)) - of(&self.parts()?.probability).ln();
-        filled(density.get()?, &masks, f64::NEG_INFINITY)
+        let density = Expr::from(self.base.try_log_prob(&x)) - expr(&self.probabilities()?.probability).ln();
+        fill_masked(density.get()?, &masks, f64::NEG_INFINITY)
     }
 
     #[track_caller]
     fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
-        let x = expanded(array(value, &self.any_parameter())?, &self.batch_shape(), Site::here("cdf"))?;
-        let Parts { low, probability, upper } = self.parts()?;
-        let mut share = (Expr::from(self.base.try_cdf(&x)) - &low).get()?;
-        if let Some(Upper { reflected, is_above, share: above }) = upper {
-            let from_above = of(&above) - &reflected.try_cdf(&(-of(&x)).get()?)?;
-            share = try_where_(is_above, &from_above.get()?, &share)?;
+        let x = expand_to_batch(to_array(value, &self.any_parameter())?, &self.batch_shape(), Site::here("cdf"))?;
+        let Probabilities { low, probability, upper } = self.probabilities()?;
+        let mut truncated_cdf = (Expr::from(self.base.try_cdf(&x)) - &low).get()?;
+        if let Some(UpperTail { reflected, is_above, probability_above: above }) = upper {
+            let from_above = expr(&above) - &reflected.try_cdf(&(-expr(&x)).get()?)?;
+            truncated_cdf = try_where_(is_above, &from_above.get()?, &truncated_cdf)?;
         }
         let [below, above] = self.outside(&x)?;
-        let share = filled((of(&share) / &probability).get()?, below.as_slice(), 0.0)?;
-        filled(share, above.as_slice(), 1.0)
+        let truncated_cdf = fill_masked((expr(&truncated_cdf) / &probability).get()?, below.as_slice(), 0.0)?;
+        fill_masked(truncated_cdf, above.as_slice(), 1.0)
     }
 
     #[track_caller]
     fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
-        let p = expanded(array(value, &self.any_parameter())?, &self.batch_shape(), Site::here("icdf"))?;
-        let Parts { low, probability, upper } = self.parts()?;
-        let share = of(&probability) * &p + &low;
+        let p = expand_to_batch(to_array(value, &self.any_parameter())?, &self.batch_shape(), Site::here("icdf"))?;
+        let Probabilities { low, probability, upper } = self.probabilities()?;
+        let base_probability = expr(&probability) * &p + &low;
         let mut x = match upper {
             // Each quantile function gets 1/2 where the other one is used, so that all derivatives are finite.
-            Some(Upper { reflected, is_above, share: above }) => {
-                let from_above = (of(&above) - of(&probability) * &p).get()?;
+            Some(UpperTail { reflected, is_above, probability_above: above }) => {
+                let from_above = (expr(&above) - expr(&probability) * &p).get()?;
                 let from_above = -Expr::from(reflected.try_icdf(&try_where_(&is_above, &from_above, 0.5)?));
-                let from_below = self.base.try_icdf(&share.masked(&is_above, 0.5).get()?)?;
+                let from_below = self.base.try_icdf(&base_probability.masked(&is_above, 0.5).get()?)?;
                 try_where_(is_above, &from_above.get()?, &from_below)?
             }
-            None => self.base.try_icdf(&share.get()?)?,
+            None => self.base.try_icdf(&base_probability.get()?)?,
         };
         // Clamps the values, because rounding may move a value beyond a bound.
         if let Some(low) = &self.bounds[0] {
@@ -401,11 +407,11 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for Truncated<D, A> {
             x = x.try_clamp_max(&high.try_detach()?)?;
         }
         let outside = [p.try_lt(0.0)?, p.try_gt(1.0)?];
-        filled(x, &outside, f64::NAN)
+        fill_masked(x, &outside, f64::NAN)
     }
 
     #[track_caller]
     fn try_entropy(&self) -> Result<A> {
-        Err(missing("Truncated", "entropy", Site::here("entropy")))
+        Err(not_implemented("Truncated", "entropy", Site::here("entropy")))
     }
 }

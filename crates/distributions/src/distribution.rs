@@ -5,7 +5,9 @@ use wengert_special::Array;
 use wengert_tensor::ops::{Argument, Arithmetic, Clamp, Comparison, Functions, Operand, Result, TensorLike, Views};
 use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor, View};
 
-use crate::support::{Parameter, Support, check_parameters, check_values, filled, joint, refused};
+use crate::support::{
+    Parameter, Support, argument_error, broadcast_shape, check_parameters, check_values, fill_masked,
+};
 
 /// A probability distribution over arrays of type `A`: tensors or recorded variables.
 ///
@@ -80,7 +82,7 @@ pub trait Distribution<A: Array> {
     /// If [`validate`](Validate::validate) was called and a value is outside of the support.
     fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
         let _ = value;
-        Err(missing(self.name(), "cdf", Site::here("cdf")))
+        Err(not_implemented(self.name(), "cdf", Site::here("cdf")))
     }
 
     /// Returns the x for which the probability of values up to x is `value`; NaN if `value` is outside of [0, 1]. For a discrete
@@ -92,7 +94,7 @@ pub trait Distribution<A: Array> {
     /// If the shapes do not broadcast, `icdf` is not implemented for this distribution, or memory cannot hold the result.
     fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
         let _ = value;
-        Err(missing(self.name(), "icdf", Site::here("icdf")))
+        Err(not_implemented(self.name(), "icdf", Site::here("icdf")))
     }
 
     /// Returns the distribution of -x for values x of this distribution; `None` if it is not of the same type. The `cdf` of the returned
@@ -112,7 +114,7 @@ pub trait Distribution<A: Array> {
     /// If no formula for the entropy is known, the entropy is a sum over too many counts, or memory cannot hold the
     /// result.
     fn try_entropy(&self) -> Result<A> {
-        Err(missing(self.name(), "entropy", Site::here("entropy")))
+        Err(not_implemented(self.name(), "entropy", Site::here("entropy")))
     }
 
     /// Returns the mean; ∞ or NaN where it does not exist. PyTorch: `mean`.
@@ -121,7 +123,7 @@ pub trait Distribution<A: Array> {
     ///
     /// If no formula for the mean is known, or memory cannot hold the result.
     fn try_mean(&self) -> Result<A> {
-        Err(missing(self.name(), "mean", Site::here("mean")))
+        Err(not_implemented(self.name(), "mean", Site::here("mean")))
     }
 
     /// Returns the variance; ∞ or NaN where it does not exist. PyTorch: `variance`.
@@ -130,7 +132,7 @@ pub trait Distribution<A: Array> {
     ///
     /// If no formula for the variance is known, or memory cannot hold the result.
     fn try_variance(&self) -> Result<A> {
-        Err(missing(self.name(), "variance", Site::here("variance")))
+        Err(not_implemented(self.name(), "variance", Site::here("variance")))
     }
 
     /// Returns the standard deviation. PyTorch: `stddev`.
@@ -144,8 +146,8 @@ pub trait Distribution<A: Array> {
 }
 
 /// Returns the error for a function that the distribution `name` does not have.
-pub(crate) fn missing<E: From<wengert_tensor::Error>>(name: &str, function: &str, at: Site) -> E {
-    refused(at, format!("{name} has no {function}"))
+pub(crate) fn not_implemented<E: From<wengert_tensor::Error>>(name: &str, function: &str, at: Site) -> E {
+    argument_error(at, format!("{name} has no {function}"))
 }
 
 /// The formulas of a distribution of one variable. The formulas need to hold only for values inside of the support. The methods of
@@ -173,7 +175,7 @@ pub trait Family: Clone {
     /// Returns an error if the parameters fail a condition that their ranges do not express. By default, there is no
     /// such condition.
     #[doc(hidden)]
-    fn check_more(&self, at: Site) -> Result<(), <Self::Array as TensorLike>::Error> {
+    fn check_relations(&self, at: Site) -> Result<(), <Self::Array as TensorLike>::Error> {
         let _ = at;
         Ok(())
     }
@@ -184,18 +186,18 @@ pub trait Family: Clone {
 
     /// Returns the logarithm of the density, or of the probability for a discrete distribution, at `x` inside of the support.
     #[doc(hidden)]
-    fn density(&self, x: &Self::Array) -> Result<Self::Array>;
+    fn log_density(&self, x: &Self::Array) -> Result<Self::Array>;
 
     /// Returns the distribution function at `x`: the probability of values up to `x`.
     #[doc(hidden)]
-    fn distribution(&self, x: &Self::Array) -> Result<Self::Array>;
+    fn distribution_function(&self, x: &Self::Array) -> Result<Self::Array>;
 
     /// Returns the quantile function at `p`, which is the inverse of the distribution function. By default, returns an
     /// error.
     #[doc(hidden)]
-    fn quantile(&self, p: &Self::Array) -> Result<Self::Array> {
+    fn quantile_function(&self, p: &Self::Array) -> Result<Self::Array> {
         let _ = p;
-        Err(missing(Self::NAME, "icdf", Site::here("icdf")))
+        Err(not_implemented(Self::NAME, "icdf", Site::here("icdf")))
     }
 
     /// Returns the distribution of -x for values x of this distribution; `None` if it is not in the family.
@@ -206,18 +208,18 @@ pub trait Family: Clone {
 
     /// Returns the mean and the variance.
     #[doc(hidden)]
-    fn moments(&self) -> Result<[Self::Array; 2], <Self::Array as TensorLike>::Error>;
+    fn mean_and_variance(&self) -> Result<[Self::Array; 2], <Self::Array as TensorLike>::Error>;
 
     /// Returns the entropy.
     #[doc(hidden)]
-    fn information(&self) -> Result<Self::Array> {
-        Err(missing(Self::NAME, "entropy", Site::here("entropy")))
+    fn entropy_formula(&self) -> Result<Self::Array> {
+        Err(not_implemented(Self::NAME, "entropy", Site::here("entropy")))
     }
 
     /// Returns draws with the shape of `noise`, which supplies the random numbers.
     #[doc(hidden)]
     fn draw(&self, mut noise: Noise<'_, Self::Array>) -> Result<Self::Array> {
-        self.quantile(&noise.uniform()?)
+        self.quantile_function(&noise.uniform()?)
     }
 }
 
@@ -226,21 +228,21 @@ pub trait Family: Clone {
 pub struct Noise<'g, A> {
     pub(crate) shape: Shape,
     pub(crate) generator: &'g mut Generator,
-    /// An array on the tape that records the random arrays.
-    pub(crate) beside: A,
+    /// An array on the tape that records the random arrays. Its values are not used.
+    pub(crate) reference: A,
     pub(crate) at: Site,
 }
 
 impl<A: Array> Noise<'_, A> {
     /// Returns independent standard normal numbers, in the shape of the random arrays.
     pub(crate) fn normal(&mut self) -> Result<A> {
-        self.beside.try_constant(&Tensor::try_randn(&*self.shape, self.generator)?)
+        self.reference.try_constant(&Tensor::try_randn(&*self.shape, self.generator)?)
     }
 
     /// Returns independent uniform numbers in (0, 1), in the shape of the random arrays.
     pub(crate) fn uniform(&mut self) -> Result<A> {
-        let least = 1.0 / (1u64 << if A::Elem::EPSILON.to_f64() > 1e-10 { 25 } else { 54 }) as f64;
-        self.beside.try_constant(&Tensor::try_rand(&*self.shape, self.generator)?.try_clamp_min(least)?)
+        let min_uniform = 1.0 / (1u64 << if A::Elem::EPSILON.to_f64() > 1e-10 { 25 } else { 54 }) as f64;
+        self.reference.try_constant(&Tensor::try_rand(&*self.shape, self.generator)?.try_clamp_min(min_uniform)?)
     }
 
     /// Returns `x`, expanded to the shape of the random arrays.
@@ -250,7 +252,7 @@ impl<A: Array> Noise<'_, A> {
 }
 
 /// Returns `value` as an array. If `value` is a number, the array is on the tape of `x`.
-pub(crate) fn array<A: Array>(value: impl Operand<A>, x: &A) -> Result<A> {
+pub(crate) fn to_array<A: Array>(value: impl Operand<A>, x: &A) -> Result<A> {
     match value.into_argument(x)? {
         Argument::Array(array) => Ok(array),
         Argument::Number(number) => x.try_number(number),
@@ -260,19 +262,19 @@ pub(crate) fn array<A: Array>(value: impl Operand<A>, x: &A) -> Result<A> {
 /// Returns draws of a distribution with the batch shape `batch`, which are independent for each element of the shape `target`, to which
 /// `batch` broadcasts. `shape` is the shape of the samples (`sample_shape` in PyTorch). `draws` returns draws of the distribution for a
 /// given shape of samples.
-pub(crate) fn drawn_over<A: Array>(
+pub(crate) fn draw_for_batch<A: Array>(
     draws: impl FnOnce(Shape) -> Result<A>,
     shape: &Shape,
     batch: &Shape,
     target: &Shape,
 ) -> Result<A> {
-    let lead = target.rank() - batch.rank();
-    let repeated: Vec<usize> = (0..batch.rank()).filter(|&dim| batch[dim] != target[lead + dim]).collect();
+    let added_rank = target.rank() - batch.rank();
+    let repeated: Vec<usize> = (0..batch.rank()).filter(|&dim| batch[dim] != target[added_rank + dim]).collect();
     // The samples get one more dimension for each dimension of the target that the batch lacks or has with size 1. In the
     // second case, the loop below puts the new dimension in place of the dimension of size 1.
-    let added = target[..lead].iter().copied().chain(repeated.iter().map(|&dim| target[lead + dim]));
+    let added = target[..added_rank].iter().copied().chain(repeated.iter().map(|&dim| target[added_rank + dim]));
     let mut x = draws(shape.iter().copied().chain(added).collect())?;
-    let first = shape.rank() + lead;
+    let first = shape.rank() + added_rank;
     for (done, dim) in repeated.iter().enumerate() {
         let place = first + repeated.len() - done + dim;
         x = x.try_movedim(first as isize, place as isize)?.try_squeeze(place as isize - 1)?;
@@ -282,8 +284,8 @@ pub(crate) fn drawn_over<A: Array>(
 
 /// Returns `value`, expanded to the shape to which its shape and `batch` broadcast, or an error if they do not
 /// broadcast.
-pub(crate) fn expanded<A: Array>(value: A, batch: &Shape, at: Site) -> Result<A> {
-    let shape = joint::<A::Error>(&[value.shape(), batch.clone()], at)?;
+pub(crate) fn expand_to_batch<A: Array>(value: A, batch: &Shape, at: Site) -> Result<A> {
+    let shape = broadcast_shape::<A::Error>(&[value.shape(), batch.clone()], at)?;
     if value.shape() == shape { Ok(value) } else { value.apply_view(View::Expand(shape), at) }
 }
 
@@ -299,7 +301,7 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
     fn batch_shape(&self) -> Shape {
         let shapes: Vec<Shape> = self.parameters().iter().map(|(_, _, x)| x.shape()).collect();
         // The constructor has checked that the parameters' shapes broadcast, so this call does not fail.
-        joint::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
+        broadcast_shape::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
     }
 
     fn is_discrete(&self) -> bool {
@@ -311,41 +313,44 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
         let at = Site::here("rsample");
         if self.is_discrete() {
             let name = D::NAME;
-            return Err(refused(at, format!("{name} has no rsample: a discrete value has no derivative; use sample")));
+            return Err(argument_error(
+                at,
+                format!("{name} has no rsample: a discrete value has no derivative; use sample"),
+            ));
         }
-        drawn(self, shape.into(), generator, at)
+        draw_samples(self, shape.into(), generator, at)
     }
 
     #[track_caller]
     fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
-        drawn(self, shape.into(), generator, Site::here("sample"))?.try_detach()
+        draw_samples(self, shape.into(), generator, Site::here("sample"))?.try_detach()
     }
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
-        let (x, outside) = arguments(self, value, Site::here("log_prob"))?;
-        log_density(self, &x, &outside)
+        let (x, outside) = prepare_value(self, value, Site::here("log_prob"))?;
+        log_density_on_support(self, &x, &outside)
     }
 
     #[track_caller]
     fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
-        let (x, _) = arguments(self, value, Site::here("cdf"))?;
+        let (x, _) = prepare_value(self, value, Site::here("cdf"))?;
         let support = self.support();
         let x = if support.is_discrete() { x.try_floor()? } else { x };
         let (below, above) = (support.below(&x)?, support.above(&x)?);
         let outside: Vec<A::Mask> = below.iter().chain(&above).cloned().collect();
         let inside = support.moved_inside(&x, &outside)?;
-        let values = filled(self.distribution(&inside)?, below.as_slice(), 0.0)?;
-        filled(values, above.as_slice(), 1.0)
+        let values = fill_masked(self.distribution_function(&inside)?, below.as_slice(), 0.0)?;
+        fill_masked(values, above.as_slice(), 1.0)
     }
 
     #[track_caller]
     fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
         let at = Site::here("icdf");
-        let p = expanded(array(value, &self.any_parameter())?, &self.batch_shape(), at)?;
+        let p = expand_to_batch(to_array(value, &self.any_parameter())?, &self.batch_shape(), at)?;
         let outside = [p.try_lt(0.0)?, p.try_gt(1.0)?];
-        let inside = filled(p, &outside, 0.5)?;
-        filled(self.quantile(&inside)?, &outside, f64::NAN)
+        let inside = fill_masked(p, &outside, 0.5)?;
+        fill_masked(self.quantile_function(&inside)?, &outside, f64::NAN)
     }
 
     #[doc(hidden)]
@@ -355,45 +360,55 @@ impl<A: Array, D: Family<Array = A>> Distribution<A> for D {
 
     #[track_caller]
     fn try_entropy(&self) -> Result<A> {
-        expanded(self.information()?, &self.batch_shape(), Site::here("entropy"))
+        expand_to_batch(self.entropy_formula()?, &self.batch_shape(), Site::here("entropy"))
     }
 
     #[track_caller]
     fn try_mean(&self) -> Result<A> {
-        let [mean, _] = self.moments()?;
-        expanded(mean, &self.batch_shape(), Site::here("mean"))
+        let [mean, _] = self.mean_and_variance()?;
+        expand_to_batch(mean, &self.batch_shape(), Site::here("mean"))
     }
 
     #[track_caller]
     fn try_variance(&self) -> Result<A> {
-        let [_, variance] = self.moments()?;
-        expanded(variance, &self.batch_shape(), Site::here("variance"))
+        let [_, variance] = self.mean_and_variance()?;
+        expand_to_batch(variance, &self.batch_shape(), Site::here("variance"))
     }
 }
 
 /// Returns the logarithm of the density at `x`. The masks `outside` mark the elements outside of the support. The result is -∞ where one of
 /// them is true.
-pub(crate) fn log_density<A: Array, D: Family<Array = A>>(family: &D, x: &A, outside: &[A::Mask]) -> Result<A> {
+pub(crate) fn log_density_on_support<A: Array, D: Family<Array = A>>(
+    family: &D,
+    x: &A,
+    outside: &[A::Mask],
+) -> Result<A> {
     let inside = family.support().moved_inside(x, outside)?;
-    filled(family.density(&inside)?, outside, f64::NEG_INFINITY)
+    fill_masked(family.log_density(&inside)?, outside, f64::NEG_INFINITY)
 }
 
-fn drawn<A: Array, D: Family<Array = A>>(family: &D, shape: Shape, generator: &mut Generator, at: Site) -> Result<A> {
+/// Returns samples of a distribution of one variable. The shape of the result is `shape`, followed by the batch shape.
+fn draw_samples<A: Array, D: Family<Array = A>>(
+    family: &D,
+    shape: Shape,
+    generator: &mut Generator,
+    at: Site,
+) -> Result<A> {
     let shape: Shape = shape.iter().chain(family.batch_shape().iter()).copied().collect();
-    let beside = family.any_parameter();
-    family.draw(Noise { shape, generator: &mut generator.fork(), beside, at })
+    let reference = family.any_parameter();
+    family.draw(Noise { shape, generator: &mut generator.fork(), reference, at })
 }
 
 /// Returns `value`, expanded to the shape to which it and the batch shape broadcast, and the masks of its elements
 /// outside of the support. Returns an error if the shapes do not broadcast, or if the distribution is validated and an
 /// element is outside of the support.
-fn arguments<A: Array, D: Family<Array = A>>(
+fn prepare_value<A: Array, D: Family<Array = A>>(
     family: &D,
     value: impl Operand<A>,
     at: Site,
 ) -> Result<(A, Vec<A::Mask>), A::Error> {
     let parameters = family.parameters();
-    let x = expanded(array(value, parameters[0].2)?, &family.batch_shape(), at)?;
+    let x = expand_to_batch(to_array(value, parameters[0].2)?, &family.batch_shape(), at)?;
     let support = family.support();
     let outside = support.outside(&x)?;
     if family.is_validated() {
@@ -435,7 +450,7 @@ impl<A: Array, D: Family<Array = A>> Validate for D {
     fn try_validate(self) -> Result<Self, A::Error> {
         let at = Site::here("validate");
         check_parameters(D::NAME, &self.parameters(), at)?;
-        self.check_more(at)?;
+        self.check_relations(at)?;
         Ok(self.validated())
     }
 }

@@ -7,8 +7,8 @@ use wengert_tensor::ops::{Comparison, Result};
 
 use crate::combined::Independent;
 use crate::distribution::Distribution;
-use crate::expression::{Expr, of};
-use crate::families::counts::{Poisson, times};
+use crate::expression::{Expr, expr};
+use crate::families::counts::{Poisson, times_log};
 use crate::families::exponential::{Exponential, Gumbel, Laplace};
 use crate::families::gamma::{Beta, Gamma};
 use crate::families::normal::{HalfNormal, LogNormal, Normal};
@@ -16,7 +16,7 @@ use crate::families::student::Cauchy;
 use crate::families::trials::{Bernoulli, Binomial, Geometric};
 use crate::families::uniform::Uniform;
 use crate::families::{EULER, LN_SQRT_2PI};
-use crate::support::{filled, refused};
+use crate::support::{argument_error, fill_masked};
 use crate::vectors::{Categorical, Dirichlet};
 
 /// The pair of the distribution types `Self` and `Q`, for which a formula for the Kullback-Leibler divergence is known. A call with a pair
@@ -74,86 +74,86 @@ macro_rules! divergences {
 
 divergences! {
     Normal, Normal: |p, q| {
-        let ratio = (of(&p.scale) / &q.scale).square().get()?;
-        let distance = ((of(&p.loc) - &q.loc) / &q.scale).square();
-        ((of(&ratio) + distance - 1.0 - of(&ratio).ln()) * 0.5).get()
+        let ratio = (expr(&p.scale) / &q.scale).square().get()?;
+        let distance = ((expr(&p.loc) - &q.loc) / &q.scale).square();
+        ((expr(&ratio) + distance - 1.0 - expr(&ratio).ln()) * 0.5).get()
     };
     HalfNormal, HalfNormal: |p, q| {
-        let ratio = (of(&p.scale) / &q.scale).square().get()?;
-        ((of(&ratio) - 1.0 - of(&ratio).ln()) * 0.5).get()
+        let ratio = (expr(&p.scale) / &q.scale).square().get()?;
+        ((expr(&ratio) - 1.0 - expr(&ratio).ln()) * 0.5).get()
     };
-    LogNormal, LogNormal: |p, q| p.logarithm().divergence(&q.logarithm());
+    LogNormal, LogNormal: |p, q| p.distribution_of_logarithm().divergence(&q.distribution_of_logarithm());
     Laplace, Laplace: |p, q| {
-        let ratio = (of(&p.scale) / &q.scale).get()?;
-        let distance = (of(&p.loc) - &q.loc).abs().get()?;
-        let near = of(&ratio) * (-of(&distance) / &p.scale).exp();
-        (of(&distance) / &q.scale + near - of(&ratio).ln() - 1.0).get()
+        let ratio = (expr(&p.scale) / &q.scale).get()?;
+        let distance = (expr(&p.loc) - &q.loc).abs().get()?;
+        let overlap = expr(&ratio) * (-expr(&distance) / &p.scale).exp();
+        (expr(&distance) / &q.scale + overlap - expr(&ratio).ln() - 1.0).get()
     };
     Cauchy, Cauchy: |p, q| {
-        let total = (of(&p.scale) + &q.scale).square() + (of(&p.loc) - &q.loc).square();
-        (total.ln() - (of(&p.scale) * &q.scale * 4.0).ln()).get()
+        let total = (expr(&p.scale) + &q.scale).square() + (expr(&p.loc) - &q.loc).square();
+        (total.ln() - (expr(&p.scale) * &q.scale * 4.0).ln()).get()
     };
     Gumbel, Gumbel: |p, q| {
-        let ratio = (of(&p.scale) / &q.scale).get()?;
-        let distance = ((of(&q.loc) - &p.loc) / &q.scale).get()?;
-        let exponential = (of(&distance) + (of(&ratio) + 1.0).gammaln()).exp();
-        (of(&ratio) * EULER - of(&ratio).ln() - &distance + exponential - (1.0 + EULER)).get()
+        let ratio = (expr(&p.scale) / &q.scale).get()?;
+        let distance = ((expr(&q.loc) - &p.loc) / &q.scale).get()?;
+        let exponential = (expr(&distance) + (expr(&ratio) + 1.0).gammaln()).exp();
+        (expr(&ratio) * EULER - expr(&ratio).ln() - &distance + exponential - (1.0 + EULER)).get()
     };
     Exponential, Exponential: |p, q| {
-        let ratio = (of(&q.rate) / &p.rate).get()?;
-        (of(&ratio) - 1.0 - of(&ratio).ln()).get()
+        let ratio = (expr(&q.rate) / &p.rate).get()?;
+        (expr(&ratio) - 1.0 - expr(&ratio).ln()).get()
     };
     Gamma, Gamma: |p, q| {
-        let (a, b) = (|| of(&p.concentration), || of(&q.concentration));
-        let ratio = (of(&q.rate) / &p.rate).get()?;
+        let (a, b) = (|| expr(&p.concentration), || expr(&q.concentration));
+        let ratio = (expr(&q.rate) / &p.rate).get()?;
         let shapes = (a() - b()) * a().digamma() - a().gammaln() + b().gammaln();
-        (shapes - b() * of(&ratio).ln() + a() * (of(&ratio) - 1.0)).get()
+        (shapes - b() * expr(&ratio).ln() + a() * (expr(&ratio) - 1.0)).get()
     };
     Exponential, Gamma: |p, q| p.as_gamma()?.divergence(q);
     Gamma, Exponential: |p, q| p.divergence(&q.as_gamma()?);
     Beta, Beta: |p, q| {
-        let (a, b) = (|| of(&p.concentration1), || of(&p.concentration0));
-        let (c, d) = (|| of(&q.concentration1), || of(&q.concentration0));
+        let (a, b) = (|| expr(&p.concentration1), || expr(&p.concentration0));
+        let (c, d) = (|| expr(&q.concentration1), || expr(&q.concentration0));
         let total = (c() + d() - a() - b()) * (a() + b()).digamma();
         let parts = (a() - c()) * a().digamma() + (b() - d()) * b().digamma();
         (c().betaln(d()) - a().betaln(b()) + parts + total).get()
     };
     Dirichlet, Dirichlet: |p, q| {
-        let (a, b) = (|| of(&p.concentration), || of(&q.concentration));
+        let (a, b) = (|| expr(&p.concentration), || expr(&q.concentration));
         let slopes = a().digamma() - &wengert_tensor::ops::Views::try_unsqueeze(&p.total().digamma().get()?, -1)?;
         let parts = b().gammaln() - a().gammaln() + (a() - b()) * slopes;
         (parts.sum_last(1) + p.total().gammaln() - q.total().gammaln()).get()
     };
     Uniform, Uniform: |p, q| {
-        let ratio = (of(&q.high) - &q.low) / (of(&p.high) - &p.low);
+        let ratio = (expr(&q.high) - &q.low) / (expr(&p.high) - &p.low);
         let wider = [p.low.try_lt(&q.low)?, p.high.try_gt(&q.high)?];
-        filled(ratio.ln().get()?, &wider, f64::INFINITY)
+        fill_masked(ratio.ln().get()?, &wider, f64::INFINITY)
     };
     Poisson, Poisson: |p, q| {
-        let logarithms = of(&p.rate).xlogy(of(&p.rate)) - of(&p.rate).xlogy(of(&q.rate));
+        let logarithms = expr(&p.rate).xlogy(expr(&p.rate)) - expr(&p.rate).xlogy(expr(&q.rate));
         (logarithms - &p.rate + &q.rate).get()
     };
-    Bernoulli, Bernoulli: |p, q| trials(&p.probs, &p.logarithms, &q.logarithms)?.get();
+    Bernoulli, Bernoulli: |p, q| trial_divergence(&p.probs, &p.logarithms, &q.logarithms)?.get();
     Binomial, Binomial: |p, q| {
-        let divergence = trials(&p.probs, &p.logarithms, &q.logarithms)? * &p.total_count;
+        let divergence = trial_divergence(&p.probs, &p.logarithms, &q.logarithms)? * &p.total_count;
         // If p has more trials than q, p has values with probability 0 under q: the divergence is ∞. If p has fewer trials, no formula is
         // known.
-        let divergence = filled(divergence.get()?, &[p.total_count.try_gt(&q.total_count)?], f64::INFINITY)?;
-        filled(divergence, &[p.total_count.try_lt(&q.total_count)?], f64::NAN)
+        let divergence = fill_masked(divergence.get()?, &[p.total_count.try_gt(&q.total_count)?], f64::INFINITY)?;
+        fill_masked(divergence, &[p.total_count.try_lt(&q.total_count)?], f64::NAN)
     };
-    Geometric, Geometric: |p, q| (trials(&p.probs, &p.logarithms, &q.logarithms)? / &p.probs).get();
+    Geometric, Geometric: |p, q| (trial_divergence(&p.probs, &p.logarithms, &q.logarithms)? / &p.probs).get();
     Categorical, Categorical: |p, q| {
-        let difference = (of(p.logits()) - q.logits()).get()?;
-        times(p.probs(), &difference)?.sum_last(1).get()
+        let difference = (expr(p.logits()) - q.logits()).get()?;
+        times_log(p.probs(), &difference)?.sum_last(1).get()
     };
     Uniform, Normal: |p, q| {
-        let width = (of(&p.high) - &p.low).get()?;
-        let distance = ((of(&p.high) + &p.low) * 0.5 - &q.loc).square() + of(&width).square() / 12.0;
-        (distance / of(&q.scale).square() * 0.5 + of(&q.scale).ln() + LN_SQRT_2PI - of(&width).ln()).get()
+        let width = (expr(&p.high) - &p.low).get()?;
+        let distance = ((expr(&p.high) + &p.low) * 0.5 - &q.loc).square() + expr(&width).square() / 12.0;
+        (distance / expr(&q.scale).square() * 0.5 + expr(&q.scale).ln() + LN_SQRT_2PI - expr(&width).ln()).get()
     };
     Laplace, Normal: |p, q| {
-        let distance = (of(&p.loc) - &q.loc).square() + of(&p.scale).square() * 2.0;
-        let normal = distance / of(&q.scale).square() * 0.5 + of(&q.scale).ln() + LN_SQRT_2PI;
+        let distance = (expr(&p.loc) - &q.loc).square() + expr(&p.scale).square() * 2.0;
+        let normal = distance / expr(&q.scale).square() * 0.5 + expr(&q.scale).ln() + LN_SQRT_2PI;
         (normal - Expr::from(p.try_entropy())).get()
     };
 }
@@ -161,14 +161,15 @@ divergences! {
 /// Returns the divergence of one trial from another: the sum of P (ln P - ln Q) over success and failure, whose probabilities are P in the
 /// first trial and Q in the second. `probs` is the probability of a success. `p` and `q` have the logarithms of both probabilities of the
 /// first and the second trial.
-fn trials<A: Array>(probs: &A, p: &[A; 2], q: &[A; 2]) -> Result<Expr<A>, A::Error> {
-    let difference = |k: usize| (of(&p[k]) - &q[k]).get();
-    Ok(times(probs, &difference(0)?)? + times(&(1.0 - of(probs)).get()?, &difference(1)?)?)
+fn trial_divergence<A: Array>(probs: &A, p: &[A; 2], q: &[A; 2]) -> Result<Expr<A>, A::Error> {
+    let difference = |k: usize| (expr(&p[k]) - &q[k]).get();
+    Ok(times_log(probs, &difference(0)?)? + times_log(&(1.0 - expr(probs)).get()?, &difference(1)?)?)
 }
 
 impl<A: Array> Exponential<A> {
+    /// Returns the gamma distribution with the concentration 1 and this rate, which is the same distribution.
     fn as_gamma(&self) -> Result<Gamma<A>, A::Error> {
-        let concentration = (of(&self.rate) * 0.0 + 1.0).get()?;
+        let concentration = (expr(&self.rate) * 0.0 + 1.0).get()?;
         Ok(Gamma { concentration, rate: self.rate.clone(), validated: false })
     }
 }
@@ -181,7 +182,7 @@ impl<A: Array, P: Divergence<A, Q>, Q> Divergence<A, Independent<Q>> for Indepen
                 "kl_divergence of an Independent with {} dims from one with {}: the numbers must be equal",
                 self.dims, q.dims
             );
-            return Err(refused(Site::here("kl_divergence"), message));
+            return Err(argument_error(Site::here("kl_divergence"), message));
         }
         Expr::from(self.base.divergence(&q.base)).sum_last(self.dims).get()
     }

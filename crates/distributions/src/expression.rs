@@ -11,7 +11,7 @@ use wengert_tensor::ops::{
 pub(crate) struct Expr<A: Array>(Result<A>);
 
 /// Returns `x` as an operand of a formula.
-pub(crate) fn of<A: Array>(x: &A) -> Expr<A> {
+pub(crate) fn expr<A: Array>(x: &A) -> Expr<A> {
     Expr(Ok(x.clone()))
 }
 
@@ -42,14 +42,14 @@ impl<A: Array> Expr<A> {
     /// and y are 0.
     #[track_caller]
     pub(crate) fn xlogy(self, y: Expr<A>) -> Self {
-        self.then(|x| y.get().and_then(|y| x.try_xlogy(&away_from(&y, 0.0, &x, 1.0)?)))
+        self.then(|x| y.get().and_then(|y| x.try_xlogy(&replace_singular(&y, 0.0, &x, 1.0)?)))
     }
 
     /// Returns x ln(1 + y), where x is the value of this formula; 0 at x = 0. At x = 0 and y = -1, the derivatives with
     /// respect to x and y are 0.
     #[track_caller]
     pub(crate) fn xlog1py(self, y: Expr<A>) -> Self {
-        self.then(|x| y.get().and_then(|y| x.try_xlog1py(&away_from(&y, -1.0, &x, 0.0)?)))
+        self.then(|x| y.get().and_then(|y| x.try_xlog1py(&replace_singular(&y, -1.0, &x, 0.0)?)))
     }
 
     /// Returns the array of this formula, with `value` in place of the elements where `mask` is true.
@@ -72,19 +72,19 @@ impl<A: Array> Expr<A> {
     }
 }
 
-/// Returns `y`, with `other` in place of each element that equals `value` where `x` is 0. There, x times a logarithm of y would have NaN as
-/// its derivative.
-fn away_from<A: Array>(y: &A, value: f64, x: &A, other: f64) -> Result<A> {
-    let moved = try_where_(x.try_ne(0.0)?, y, other)?;
-    try_where_(y.try_ne(value)?, y, &moved)
+/// Returns `y`, with `replacement` in place of each element that equals `value` where `x` is 0. There, x times a logarithm of y would have
+/// NaN as its derivative.
+fn replace_singular<A: Array>(y: &A, value: f64, x: &A, replacement: f64) -> Result<A> {
+    let replaced = try_where_(x.try_ne(0.0)?, y, replacement)?;
+    try_where_(y.try_ne(value)?, y, &replaced)
 }
 
 /// Returns the logarithms of the probabilities `p` and 1 - `p`. The derivative of ln 0 counts as 0, as in PyTorch. So a probability of 0
 /// gives no NaN in the derivatives of results that do not depend on it.
-pub(crate) fn logarithms_of_share<A: Array>(p: &A) -> Result<[A; 2], A::Error> {
+pub(crate) fn log_probabilities<A: Array>(p: &A) -> Result<[A; 2], A::Error> {
     let logarithm = |end: f64, inside: f64, function: &dyn Fn(Expr<A>) -> Expr<A>| {
         let at_end = p.try_eq(end)?;
-        function(of(p).masked(&at_end, inside)).masked(&at_end, f64::NEG_INFINITY).get()
+        function(expr(p).masked(&at_end, inside)).masked(&at_end, f64::NEG_INFINITY).get()
     };
     Ok([logarithm(0.0, 1.0, &Expr::ln)?, logarithm(1.0, 0.0, &|p| (-p).ln_1p())?])
 }
@@ -128,8 +128,8 @@ macro_rules! operators {
             type Output = Expr<A>;
 
             #[track_caller]
-            fn $method(self, other: Expr<A>) -> Expr<A> {
-                self.then(|x| other.get().and_then(|y| x.$try(&y)))
+            fn $method(self, replacement: Expr<A>) -> Expr<A> {
+                self.then(|x| replacement.get().and_then(|y| x.$try(&y)))
             }
         }
 
@@ -137,8 +137,8 @@ macro_rules! operators {
             type Output = Expr<A>;
 
             #[track_caller]
-            fn $method(self, other: &A) -> Expr<A> {
-                self.then(|x| x.$try(other))
+            fn $method(self, replacement: &A) -> Expr<A> {
+                self.then(|x| x.$try(replacement))
             }
         }
 
@@ -146,8 +146,8 @@ macro_rules! operators {
             type Output = Expr<A>;
 
             #[track_caller]
-            fn $method(self, other: f64) -> Expr<A> {
-                self.then(|x| x.$try(other))
+            fn $method(self, replacement: f64) -> Expr<A> {
+                self.then(|x| x.$try(replacement))
             }
         }
     )*};
@@ -173,8 +173,8 @@ impl<A: Array> Sub<Expr<A>> for f64 {
     type Output = Expr<A>;
 
     #[track_caller]
-    fn sub(self, other: Expr<A>) -> Expr<A> {
-        -other + self
+    fn sub(self, replacement: Expr<A>) -> Expr<A> {
+        -replacement + self
     }
 }
 
@@ -182,7 +182,7 @@ impl<A: Array> Div<Expr<A>> for f64 {
     type Output = Expr<A>;
 
     #[track_caller]
-    fn div(self, other: Expr<A>) -> Expr<A> {
-        other.then(|x| x.try_reciprocal()?.try_mul(self))
+    fn div(self, replacement: Expr<A>) -> Expr<A> {
+        replacement.then(|x| x.try_reciprocal()?.try_mul(self))
     }
 }

@@ -6,12 +6,12 @@ use wengert_special::{Array, Special};
 use wengert_tensor::ops::{Arithmetic, IntoArray, Operand, Products, Reductions, Result, Views, try_cat};
 use wengert_tensor::{Generator, Scalar, Shape, Site, Tensor, View};
 
-use crate::distribution::{Distribution, Noise, array, expanded};
+use crate::distribution::{Distribution, Noise, expand_to_batch, to_array};
 use crate::divergence::Divergence;
-use crate::expression::{Expr, of};
+use crate::expression::{Expr, expr};
 use crate::families::LN_SQRT_2PI;
 use crate::families::gamma::Beta;
-use crate::support::{joint, refused};
+use crate::support::{argument_error, broadcast_shape};
 
 /// The normal distribution of vectors of n numbers. The mean is `loc` `[…, n]`. The covariance is L Lᵀ, where L = `scale_tril` `[…, n, n]`
 /// is lower triangular with a positive diagonal. The density is exp(-‖L⁻¹ (x - loc)‖² / 2) / (|L| (2π)^(n/2)), where |L| is the
@@ -42,7 +42,7 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     /// variable, the second error occurs when its value is computed.
     pub fn try_new(loc: impl IntoArray<Array = A>, covariance: impl Operand<A>) -> Result<Self, A::Error> {
         let loc = loc.array();
-        let covariance = array(covariance, &loc)?;
+        let covariance = to_array(covariance, &loc)?;
         check_shapes(&loc, &covariance, "covariance_matrix", Site::here("new"))?;
         Ok(MultivariateNormal { scale_tril: covariance.try_cholesky()?, loc })
     }
@@ -54,7 +54,7 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     /// If the shapes do not fit.
     pub fn try_from_scale_tril(loc: impl IntoArray<Array = A>, scale_tril: impl Operand<A>) -> Result<Self, A::Error> {
         let loc = loc.array();
-        let scale_tril = array(scale_tril, &loc)?;
+        let scale_tril = to_array(scale_tril, &loc)?;
         check_shapes(&loc, &scale_tril, "scale_tril", Site::here("from_scale_tril"))?;
         Ok(MultivariateNormal { loc, scale_tril })
     }
@@ -67,7 +67,7 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     /// second error occurs when its value is computed.
     pub fn try_from_precision(loc: impl IntoArray<Array = A>, precision: impl Operand<A>) -> Result<Self, A::Error> {
         let loc = loc.array();
-        let precision = array(precision, &loc)?;
+        let precision = to_array(precision, &loc)?;
         check_shapes(&loc, &precision, "precision_matrix", Site::here("from_precision"))?;
         // Reversing the order of rows and columns gives the precision matrix P as U Uᵀ with an upper triangular U. So the Cholesky factor
         // of P⁻¹ is the inverse of Uᵀ.
@@ -83,30 +83,31 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
 fn check_shapes<A: Array>(loc: &A, matrix: &A, name: &str, at: Site) -> Result<(), A::Error> {
     let (n, shape) = (loc.shape(), matrix.shape());
     if n.rank() == 0 {
-        return Err(refused(at, "loc must be at least one-dimensional."));
+        return Err(argument_error(at, "loc must be at least one-dimensional."));
     }
     if shape.rank() < 2 {
         let message = format!("{name} must be at least two-dimensional, with optional leading batch dimensions");
-        return Err(refused(at, message));
+        return Err(argument_error(at, message));
     }
     let n = n.last().copied().unwrap_or(0);
     if shape[shape.rank() - 2..] != [n, n] {
-        return Err(refused(at, format!("{name} has the shape {shape}, but loc has {n} numbers")));
+        return Err(argument_error(at, format!("{name} has the shape {shape}, but loc has {n} numbers")));
     }
-    joint::<A::Error>(&[lead(loc, 1), lead(matrix, 2)], at).map(|_| ())
+    broadcast_shape::<A::Error>(&[leading_shape(loc, 1), leading_shape(matrix, 2)], at).map(|_| ())
 }
 
 /// Returns the shape of `x` without the last `count` dimensions.
-fn lead<A: Array>(x: &A, count: usize) -> Shape {
+fn leading_shape<A: Array>(x: &A, count: usize) -> Shape {
     let shape = x.shape();
     Shape::from(&shape[..shape.rank() - count])
 }
 
-/// Moves the last dimension of `columns` `[…, k]` to the front and splits it into the dimensions `lead`: the result is `[lead…, …]`.
-fn rows<A: Array>(columns: &A, lead: &Shape) -> Result<A> {
-    let rows = columns.try_movedim(-1, 0)?;
-    let shape: Shape = lead.iter().chain(&rows.shape()[1..]).copied().collect();
-    rows.try_reshape(&*shape)
+/// Moves the last dimension of `columns` `[…, k]` to the front and splits it into the dimensions `leading_shape`: the result is
+/// `[leading_shape…, …]`.
+fn restore_leading<A: Array>(columns: &A, leading_shape: &Shape) -> Result<A> {
+    let restore_leading = columns.try_movedim(-1, 0)?;
+    let shape: Shape = leading_shape.iter().chain(&restore_leading.shape()[1..]).copied().collect();
+    restore_leading.try_reshape(&*shape)
 }
 
 impl<A: Array + Matrices> MultivariateNormal<A> {
@@ -130,20 +131,21 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     fn columns(&self, x: &A) -> Result<(A, Shape), A::Error> {
         let shape = x.shape();
         let batch = self.scale_tril.shape().rank() - 2;
-        let lead = Shape::from(&shape[..(shape.rank() - 1).saturating_sub(batch)]);
-        let flat: Shape = std::iter::once(lead.numel()).chain(shape[lead.rank()..].iter().copied()).collect();
-        Ok((x.try_reshape(&*flat)?.try_movedim(0, -1)?, lead))
+        let leading_shape = Shape::from(&shape[..(shape.rank() - 1).saturating_sub(batch)]);
+        let flat: Shape =
+            std::iter::once(leading_shape.numel()).chain(shape[leading_shape.rank()..].iter().copied()).collect();
+        Ok((x.try_reshape(&*flat)?.try_movedim(0, -1)?, leading_shape))
     }
 
     /// Returns ‖L⁻¹ x‖² for each of the vectors `x` `[…, n]`, where L is `scale_tril`.
     fn squared_distance(&self, x: &A) -> Result<A> {
-        let (columns, lead) = self.columns(x)?;
+        let (columns, leading_shape) = self.columns(x)?;
         let solved = self.scale_tril.try_solve_triangular(&columns, Triangle::Lower)?;
-        rows(&Reductions::try_sum(&solved.try_square()?, -2)?, &lead)
+        restore_leading(&Reductions::try_sum(&solved.try_square()?, -2)?, &leading_shape)
     }
 
     /// Returns ln |L|, the logarithm of the determinant of L (`scale_tril`).
-    fn logarithm(&self) -> Expr<A> {
+    fn log_determinant(&self) -> Expr<A> {
         Expr::from(self.scale_tril.try_diagonal(0, -2, -1)).ln().sum_last(1)
     }
 
@@ -163,8 +165,8 @@ impl<A: Array + Matrices> Distribution<A> for MultivariateNormal<A> {
     }
 
     fn batch_shape(&self) -> Shape {
-        let shapes = [lead(&self.loc, 1), lead(&self.scale_tril, 2)];
-        joint::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
+        let shapes = [leading_shape(&self.loc, 1), leading_shape(&self.scale_tril, 2)];
+        broadcast_shape::<wengert_tensor::Error>(&shapes, Site::here("batch_shape")).unwrap_or_default()
     }
 
     fn event_shape(&self) -> Shape {
@@ -175,43 +177,43 @@ impl<A: Array + Matrices> Distribution<A> for MultivariateNormal<A> {
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let at = Site::here("rsample");
         let shape = shape.into().iter().chain(self.full_shape().iter()).copied().collect();
-        let normal = Noise { shape, generator, beside: self.loc.clone(), at }.normal()?;
-        let (columns, lead) = self.columns(&normal)?;
-        let scaled = rows(&self.scale_tril.try_matmul(&columns)?, &lead)?;
-        (of(&scaled) + &self.loc).get()
+        let normal = Noise { shape, generator, reference: self.loc.clone(), at }.normal()?;
+        let (columns, leading_shape) = self.columns(&normal)?;
+        let scaled = restore_leading(&self.scale_tril.try_matmul(&columns)?, &leading_shape)?;
+        (expr(&scaled) + &self.loc).get()
     }
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
-        let x = expanded(array(value, &self.loc)?, &self.full_shape(), Site::here("log_prob"))?;
-        let distance = self.squared_distance(&(of(&x) - &self.loc).get()?)?;
-        (of(&distance) * -0.5 - self.logarithm() - self.size() as f64 * LN_SQRT_2PI).get()
+        let x = expand_to_batch(to_array(value, &self.loc)?, &self.full_shape(), Site::here("log_prob"))?;
+        let distance = self.squared_distance(&(expr(&x) - &self.loc).get()?)?;
+        (expr(&distance) * -0.5 - self.log_determinant() - self.size() as f64 * LN_SQRT_2PI).get()
     }
 
     #[track_caller]
     fn try_entropy(&self) -> Result<A> {
-        let entropy = (self.logarithm() + self.size() as f64 * (0.5 + LN_SQRT_2PI)).get()?;
-        expanded(entropy, &self.batch_shape(), Site::here("entropy"))
+        let entropy = (self.log_determinant() + self.size() as f64 * (0.5 + LN_SQRT_2PI)).get()?;
+        expand_to_batch(entropy, &self.batch_shape(), Site::here("entropy"))
     }
 
     #[track_caller]
     fn try_mean(&self) -> Result<A> {
-        expanded(self.loc.clone(), &self.full_shape(), Site::here("mean"))
+        expand_to_batch(self.loc.clone(), &self.full_shape(), Site::here("mean"))
     }
 
     #[track_caller]
     fn try_variance(&self) -> Result<A> {
-        let variance = of(&self.scale_tril).square().sum_last(1).get()?;
-        expanded(variance, &self.full_shape(), Site::here("variance"))
+        let variance = expr(&self.scale_tril).square().sum_last(1).get()?;
+        expand_to_batch(variance, &self.full_shape(), Site::here("variance"))
     }
 }
 
 impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateNormal<A> {
     fn divergence(&self, q: &MultivariateNormal<A>) -> Result<A, A::Error> {
-        let distance = q.squared_distance(&(of(&self.loc) - &q.loc).get()?)?;
+        let distance = q.squared_distance(&(expr(&self.loc) - &q.loc).get()?)?;
         let ratio = q.scale_tril.try_solve_triangular(&self.scale_tril, Triangle::Lower)?;
-        let trace = of(&ratio).square().sum_last(2);
-        ((trace + &distance - self.size() as f64) * 0.5 + q.logarithm() - self.logarithm()).get()
+        let trace = expr(&ratio).square().sum_last(2);
+        ((trace + &distance - self.size() as f64) * 0.5 + q.log_determinant() - self.log_determinant()).get()
     }
 }
 
@@ -245,7 +247,7 @@ impl<A: Array> LkjCholesky<A> {
     pub fn try_new(dim: usize, concentration: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
         if dim < 2 {
             let message = format!("Expected dim to be an integer greater than or equal to 2. Found dim={dim}.");
-            return Err(refused(Site::here("new"), message));
+            return Err(argument_error(Site::here("new"), message));
         }
         Ok(LkjCholesky { dim, concentration: concentration.array() })
     }
@@ -253,7 +255,7 @@ impl<A: Array> LkjCholesky<A> {
 
 impl<A: Array> LkjCholesky<A> {
     /// Returns vectors `[…, dim - 1]` with the elements `value`(0), `value`(1), …. The vector is the same for all distributions of the batch.
-    fn constants(&self, value: impl Fn(f64) -> f64) -> Result<A> {
+    fn constant_vectors(&self, value: impl Fn(f64) -> f64) -> Result<A> {
         let number = |index: &[usize]| A::Elem::from_f64(value(index[0] as f64));
         let vector = self.concentration.try_constant(&Tensor::try_from_fn([self.dim - 1], number)?)?;
         let shape = self.concentration.shape().iter().copied().chain([self.dim - 1]).collect();
@@ -291,34 +293,36 @@ impl<A: Array> Distribution<A> for LkjCholesky<A> {
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let (at, dim) = (Site::here("rsample"), self.dim);
         let shape: Shape = shape.into();
-        let spread = self.concentration.try_unsqueeze(-1)?;
-        let rest = (of(&spread) + 0.5 * (dim as f64 - 2.0) - &self.constants(|k| 0.5 * k)?).get()?;
-        let squares = Beta::try_new(&self.constants(|k| 0.5 * (k + 1.0))?, &rest)?.try_rsample(&shape, generator)?;
+        let expanded_concentration = self.concentration.try_unsqueeze(-1)?;
+        let rest =
+            (expr(&expanded_concentration) + 0.5 * (dim as f64 - 2.0) - &self.constant_vectors(|k| 0.5 * k)?).get()?;
+        let squares =
+            Beta::try_new(&self.constant_vectors(|k| 0.5 * (k + 1.0))?, &rest)?.try_rsample(&shape, generator)?;
         let squares = squares.try_unsqueeze(-1)?;
         let full: Shape =
             shape.iter().chain(self.concentration.shape().iter()).copied().chain([dim - 1, dim]).collect();
-        let normal = Noise { shape: full.clone(), generator, beside: spread, at }.normal()?;
-        let left = (of(&normal) * &self.pattern(|row, column| column <= row)?).get()?;
-        let length = of(&left).square().sum_last(1).sqrt().get()?.try_unsqueeze(-1)?;
-        let diagonal = (1.0 - of(&squares)).sqrt() * &self.pattern(|row, column| column == row + 1)?;
-        let rows = (of(&left) / &length * of(&squares).sqrt() + diagonal).get()?;
+        let normal = Noise { shape: full.clone(), generator, reference: expanded_concentration, at }.normal()?;
+        let left = (expr(&normal) * &self.pattern(|row, column| column <= row)?).get()?;
+        let length = expr(&left).square().sum_last(1).sqrt().get()?.try_unsqueeze(-1)?;
+        let diagonal = (1.0 - expr(&squares)).sqrt() * &self.pattern(|row, column| column == row + 1)?;
+        let restore_leading = (expr(&left) / &length * expr(&squares).sqrt() + diagonal).get()?;
         let first = self.pattern(|_, column| column == 0)?.try_narrow(0, 0, 1)?;
-        let lead: Shape = full[..full.rank() - 2].iter().copied().chain([1, dim]).collect();
-        try_cat(&[first.apply_view(View::Expand(lead), at)?, rows], -2)
+        let leading_shape: Shape = full[..full.rank() - 2].iter().copied().chain([1, dim]).collect();
+        try_cat(&[first.apply_view(View::Expand(leading_shape), at)?, restore_leading], -2)
     }
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
         let (n, eta) = ((self.dim - 1) as f64, &self.concentration);
         let shape: Shape = eta.shape().iter().copied().chain([self.dim, self.dim]).collect();
-        let l = expanded(array(value, eta)?, &shape, Site::here("log_prob"))?;
+        let l = expand_to_batch(to_array(value, eta)?, &shape, Site::here("log_prob"))?;
         let diagonal = l.try_diagonal(0, -2, -1)?.try_narrow(-1, 1, self.dim - 1)?;
         // For a matrix with d rows, the exponent of diagonal element k + 2, counted from 1, is 2 (η - 1) + d - (k + 2).
-        let powers = (of(&eta.try_unsqueeze(-1)?) * 2.0 + &self.constants(|k| n - 3.0 - k)?).get()?;
-        let alpha = (of(eta) + 0.5 * n).get()?;
-        let shifted = (of(&alpha) - 0.5).get()?;
+        let powers = (expr(&eta.try_unsqueeze(-1)?) * 2.0 + &self.constant_vectors(|k| n - 3.0 - k)?).get()?;
+        let alpha = (expr(eta) + 0.5 * n).get()?;
+        let shifted = (expr(&alpha) - 0.5).get()?;
         let size = Expr::from(shifted.try_multigammaln(self.dim - 1)) + 0.5 * n * std::f64::consts::PI.ln();
-        let size = size - of(&alpha).gammaln() * n;
-        ((of(&powers) * of(&diagonal).ln()).sum_last(1) - size).get()
+        let size = size - expr(&alpha).gammaln() * n;
+        ((expr(&powers) * expr(&diagonal).ln()).sum_last(1) - size).get()
     }
 }

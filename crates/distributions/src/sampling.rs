@@ -13,13 +13,13 @@ use wengert_tensor::{Error, Site};
 /// The operation that draws from a distribution, starting at the stored state of a generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Draw {
-    kind: Kind,
+    sampler: Sampler,
     generator: Generator,
 }
 
 /// The distributions that can be drawn from, with the meaning of their parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum Sampler {
     /// The gamma distribution with rate 1. The parameter is its shape parameter a.
     Gamma,
     /// The logarithm of a number from the gamma distribution with rate 1. The parameter is its shape parameter a.
@@ -35,18 +35,18 @@ pub(crate) enum Kind {
 /// Draws one number for each element of `parameters`, whose shapes are equal. Takes one word from `generator`, which seeds the generator of
 /// the draws.
 #[track_caller]
-pub(crate) fn draw<A: Array>(kind: Kind, parameters: &[A], generator: &mut Generator, at: Site) -> Result<A> {
-    A::apply_elementwise(Draw { kind, generator: generator.fork() }, parameters, at)
+pub(crate) fn draw<A: Array>(sampler: Sampler, parameters: &[A], generator: &mut Generator, at: Site) -> Result<A> {
+    A::apply_elementwise(Draw { sampler, generator: generator.fork() }, parameters, at)
 }
 
 impl Elementwise for Draw {
     fn name(&self) -> &'static str {
-        match self.kind {
-            Kind::Gamma => "standard_gamma",
-            Kind::LogGamma => "log_gamma",
-            Kind::Beta => "beta",
-            Kind::Poisson => "poisson",
-            Kind::Binomial => "binomial",
+        match self.sampler {
+            Sampler::Gamma => "standard_gamma",
+            Sampler::LogGamma => "log_gamma",
+            Sampler::Beta => "beta",
+            Sampler::Poisson => "poisson",
+            Sampler::Binomial => "binomial",
         }
     }
 
@@ -54,15 +54,15 @@ impl Elementwise for Draw {
         let mut generator = self.generator.clone();
         let mut out = inputs[0].try_mul(1.0)?.try_contiguous()?;
         let second = inputs.get(1).unwrap_or(&inputs[0]).clone();
-        let (least, most) = (f64::MIN_POSITIVE.max(tiny::<T>()), 1.0 - T::EPSILON.to_f64() / 2.0);
+        let (min_value, max_value) = (f64::MIN_POSITIVE.max(smallest_normal::<T>()), 1.0 - T::EPSILON.to_f64() / 2.0);
         for (out, second) in out.make_mut().iter_mut().zip(second.iter()) {
             let (x, y) = (out.to_f64(), second.to_f64());
-            let drawn = match self.kind {
-                Kind::Gamma => libm::exp(standard_gamma(x, &mut generator)).clamp(least, f64::INFINITY),
-                Kind::LogGamma => standard_gamma(x, &mut generator),
-                Kind::Beta => beta(x, y, &mut generator).clamp(least, most),
-                Kind::Poisson => poisson(x, &mut generator),
-                Kind::Binomial => binomial(x, y, &mut generator),
+            let drawn = match self.sampler {
+                Sampler::Gamma => libm::exp(standard_gamma(x, &mut generator)).clamp(min_value, f64::INFINITY),
+                Sampler::LogGamma => standard_gamma(x, &mut generator),
+                Sampler::Beta => beta(x, y, &mut generator).clamp(min_value, max_value),
+                Sampler::Poisson => poisson(x, &mut generator),
+                Sampler::Binomial => binomial(x, y, &mut generator),
             };
             *out = T::from_f64(drawn);
         }
@@ -70,11 +70,11 @@ impl Elementwise for Draw {
     }
 
     fn slope<'t, T: Float>(&self, call: &Call<'t, T>, input: usize) -> Option<Var<'t, T>> {
-        match self.kind {
-            Kind::Gamma => Some(call.input(0).gamma_draw_slope(call.output())),
-            Kind::LogGamma => Some(slope_of_log_gamma(call.input(0), call.output())),
-            Kind::Beta => Some(call.input(0).beta_draw_slope(call.input(1), call.output(), input)),
-            Kind::Poisson | Kind::Binomial => None,
+        match self.sampler {
+            Sampler::Gamma => Some(call.input(0).gamma_draw_slope(call.output())),
+            Sampler::LogGamma => Some(slope_of_log_gamma(call.input(0), call.output())),
+            Sampler::Beta => Some(call.input(0).beta_draw_slope(call.input(1), call.output(), input)),
+            Sampler::Poisson | Sampler::Binomial => None,
         }
     }
 }
@@ -88,7 +88,7 @@ fn slope_of_log_gamma<'t, T: Float>(a: Var<'t, T>, u: Var<'t, T>) -> Var<'t, T> 
 }
 
 /// Returns the smallest positive normal number of the type `T`.
-pub(crate) fn tiny<T: Float>() -> f64 {
+pub(crate) fn smallest_normal<T: Float>() -> f64 {
     if T::EPSILON.to_f64() > 1e-10 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE }
 }
 
@@ -131,23 +131,23 @@ fn binomial(trials: f64, p: f64, generator: &mut Generator) -> f64 {
     if !(0.0..=1.0).contains(&p) || !(0.0..1e15).contains(&trials) || trials.fract() != 0.0 {
         return f64::NAN;
     }
-    let (mut left, mut p, mut count) = (trials, p, 0.0);
-    while left > 24.0 && p > 0.0 && p < 1.0 {
-        let middle = ((left + 1.0) / 2.0).floor();
-        let value = beta(middle, left + 1.0 - middle, generator);
+    let (mut remaining, mut p, mut count) = (trials, p, 0.0);
+    while remaining > 24.0 && p > 0.0 && p < 1.0 {
+        let middle = ((remaining + 1.0) / 2.0).floor();
+        let value = beta(middle, remaining + 1.0 - middle, generator);
         if value <= p {
             count += middle;
-            left -= middle;
+            remaining -= middle;
             p = ((p - value) / (1.0 - value)).clamp(0.0, 1.0);
         } else {
-            left = middle - 1.0;
+            remaining = middle - 1.0;
             p = (p / value).min(1.0);
         }
     }
     if p >= 1.0 {
-        return count + left;
+        return count + remaining;
     }
-    count + (0..left as usize).filter(|_| generator.uniform() < p).count() as f64
+    count + (0..remaining as usize).filter(|_| generator.uniform() < p).count() as f64
 }
 
 /// Draws from the Poisson distribution: the number of events of a Poisson process of rate 1 in the time `rate`. The time of event number n
@@ -160,13 +160,13 @@ fn poisson(rate: f64, generator: &mut Generator) -> f64 {
     }
     let (mut time, mut count) = (rate, 0.0);
     while time > 16.0 {
-        let event = (0.875 * time).floor();
-        let at = libm::exp(standard_gamma(event, generator));
-        if at > time {
-            return count + binomial(event - 1.0, time / at, generator);
+        let event_number = (0.875 * time).floor();
+        let event_time = libm::exp(standard_gamma(event_number, generator));
+        if event_time > time {
+            return count + binomial(event_number - 1.0, time / event_time, generator);
         }
-        count += event;
-        time -= at;
+        count += event_number;
+        time -= event_time;
     }
     let (floor, mut product) = (libm::exp(-time), 1.0 - generator.uniform());
     while product > floor {

@@ -4,7 +4,7 @@ use wengert_special::Array;
 use wengert_tensor::ops::{Arithmetic, Comparison, Result};
 use wengert_tensor::{Element, Error, Float as _, Scalar, Shape, Site, Tensor, View};
 
-use crate::expression::{Expr, of};
+use crate::expression::{Expr, expr};
 
 /// A set that contains all values of a distribution. Outside of the set, the density or probability is 0. The bounds of an interval are
 /// arrays, because they may be parameters.
@@ -68,7 +68,7 @@ impl<A: Array> Support<A> {
             Support::Real => return Ok(x.clone()),
             Support::Positive | Support::Nonnegative => x.try_number(A::Elem::from_f64(1.0))?,
             Support::Counts | Support::CountsTo(_) | Support::Boolean => x.try_number(A::Elem::from_f64(0.0))?,
-            Support::Interval(low, high) => (of(low) + high).get()?.try_mul(0.5)?,
+            Support::Interval(low, high) => (expr(low) + high).get()?.try_mul(0.5)?,
         };
         let mut x = x.clone();
         for mask in outside {
@@ -84,10 +84,10 @@ impl<A: Array> Support<A> {
             Support::Positive => "GreaterThan(lower_bound=0.0)".to_owned(),
             Support::Nonnegative => "GreaterThanEq(lower_bound=0.0)".to_owned(),
             Support::Interval(low, high) => {
-                format!("Interval(lower_bound={}, upper_bound={})", bound(low, at)?, bound(high, at)?)
+                format!("Interval(lower_bound={}, upper_bound={})", bound_text(low, at)?, bound_text(high, at)?)
             }
             Support::Counts => "IntegerGreaterThan(lower_bound=0)".to_owned(),
-            Support::CountsTo(high) => format!("IntegerInterval(lower_bound=0, upper_bound={})", bound(high, at)?),
+            Support::CountsTo(high) => format!("IntegerInterval(lower_bound=0, upper_bound={})", bound_text(high, at)?),
             Support::Boolean => "Boolean()".to_owned(),
         })
     }
@@ -99,7 +99,7 @@ pub(crate) fn is_fraction<A: Array>(x: &A) -> Result<A::Mask, A::Error> {
 }
 
 /// Returns the text that PyTorch prints for a bound: the number for rank 0, else the tensor.
-pub(crate) fn bound<A: Array>(values: &A, at: Site) -> Result<String, A::Error> {
+pub(crate) fn bound_text<A: Array>(values: &A, at: Site) -> Result<String, A::Error> {
     let values = values.to_tensor(at)?;
     Ok(match values.shape().rank() {
         0 => format!("{:?}", values.item().to_f64()),
@@ -108,14 +108,14 @@ pub(crate) fn bound<A: Array>(values: &A, at: Site) -> Result<String, A::Error> 
 }
 
 /// Returns `values`, with `value` in place of the elements where one of the masks is true.
-pub(crate) fn filled<A: Array>(values: A, masks: &[A::Mask], value: f64) -> Result<A> {
-    masks.iter().fold(of(&values), |values: Expr<A>, mask| values.masked(mask, value)).get()
+pub(crate) fn fill_masked<A: Array>(values: A, masks: &[A::Mask], value: f64) -> Result<A> {
+    masks.iter().fold(expr(&values), |values: Expr<A>, mask| values.masked(mask, value)).get()
 }
 
 /// The range of a parameter: the set of values that each element x may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[doc(hidden)]
-pub enum Range {
+pub enum ParameterRange {
     /// All numbers.
     Real,
     /// The numbers x > 0.
@@ -134,42 +134,43 @@ pub enum Range {
     Probabilities,
 }
 
-impl Range {
+impl ParameterRange {
+    /// Returns true if `x` is in the range.
     fn contains(self, x: f64) -> bool {
         match self {
-            Range::Real => !x.is_nan(),
-            Range::Positive | Range::Positives => x > 0.0,
+            ParameterRange::Real => !x.is_nan(),
+            ParameterRange::Positive | ParameterRange::Positives => x > 0.0,
             // If the sum of a vector of probabilities was 0, the division has given NaN or -∞, which this comparison refuses. If all
             // elements were negative, they are positive now.
-            Range::Nonnegative | Range::Probabilities => x >= 0.0,
-            Range::Unit => (0.0..=1.0).contains(&x),
-            Range::BelowOne => (0.0..1.0).contains(&x),
-            Range::Count => x >= 0.0 && x.fract() == 0.0,
+            ParameterRange::Nonnegative | ParameterRange::Probabilities => x >= 0.0,
+            ParameterRange::Unit => (0.0..=1.0).contains(&x),
+            ParameterRange::BelowOne => (0.0..1.0).contains(&x),
+            ParameterRange::Count => x >= 0.0 && x.fract() == 0.0,
         }
     }
 
     /// Returns PyTorch's name of the range as a constraint.
     fn constraint(self) -> &'static str {
         match self {
-            Range::Real => "Real()",
-            Range::Positive => "GreaterThan(lower_bound=0.0)",
-            Range::Nonnegative => "GreaterThanEq(lower_bound=0.0)",
-            Range::Unit => "Interval(lower_bound=0.0, upper_bound=1.0)",
-            Range::BelowOne => "HalfOpenInterval(lower_bound=0.0, upper_bound=1.0)",
-            Range::Count => "IntegerGreaterThan(lower_bound=0)",
-            Range::Positives => "IndependentConstraint(GreaterThan(lower_bound=0.0), 1)",
-            Range::Probabilities => "Simplex()",
+            ParameterRange::Real => "Real()",
+            ParameterRange::Positive => "GreaterThan(lower_bound=0.0)",
+            ParameterRange::Nonnegative => "GreaterThanEq(lower_bound=0.0)",
+            ParameterRange::Unit => "Interval(lower_bound=0.0, upper_bound=1.0)",
+            ParameterRange::BelowOne => "HalfOpenInterval(lower_bound=0.0, upper_bound=1.0)",
+            ParameterRange::Count => "IntegerGreaterThan(lower_bound=0)",
+            ParameterRange::Positives => "IndependentConstraint(GreaterThan(lower_bound=0.0), 1)",
+            ParameterRange::Probabilities => "Simplex()",
         }
     }
 }
 
 /// A parameter: its name, its range and its values.
-pub type Parameter<'a, A> = (&'static str, Range, &'a A);
+pub type Parameter<'a, A> = (&'static str, ParameterRange, &'a A);
 
 /// Returns the text that PyTorch prints for a distribution. Each parameter appears with its value, or with its shape if it does not have
 /// exactly one value.
-fn text<T: Element>(name: &str, parameters: &[(&'static str, Range, Tensor<T>)]) -> String {
-    let one = |(name, _, values): &(&'static str, Range, Tensor<T>)| match values.numel() {
+fn distribution_text<T: Element>(name: &str, parameters: &[(&'static str, ParameterRange, Tensor<T>)]) -> String {
+    let one = |(name, _, values): &(&'static str, ParameterRange, Tensor<T>)| match values.numel() {
         1 => format!("{name}: {:?}", values.iter().next().map_or(0.0, T::to_f64)),
         _ => format!("{name}: torch.Size({:?})", values.shape().to_vec()),
     };
@@ -177,7 +178,7 @@ fn text<T: Element>(name: &str, parameters: &[(&'static str, Range, Tensor<T>)])
 }
 
 /// Returns the text that PyTorch prints for a shape.
-fn sizes(shape: &Shape) -> String {
+fn shape_text(shape: &Shape) -> String {
     match shape[..] {
         [size] => format!("({size},)"),
         _ => format!("({})", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
@@ -193,32 +194,33 @@ pub(crate) fn check_parameters<A: Array>(
     for &(parameter, range, values) in parameters {
         let values = values.to_tensor(at)?;
         let requirement = format!("satisfy the constraint {},", range.constraint());
-        let wrong = values.iter().map(Scalar::to_f64).filter(|&x| !range.contains(x)).collect::<Vec<_>>();
-        check_parameter((name, parameters), (parameter, &requirement), values.shape(), &wrong, at)?;
+        let invalid = values.iter().map(Scalar::to_f64).filter(|&x| !range.contains(x)).collect::<Vec<_>>();
+        check_parameter((name, parameters), (parameter, &requirement), values.shape(), &invalid, at)?;
     }
     Ok(())
 }
 
-/// Returns PyTorch's error if there are `wrong` values in `parameter`, an array of the shape `shape`. `requirement` completes "Expected the
+/// Returns PyTorch's error if there are `invalid` values in `parameter`, an array of the shape `shape`. `requirement` completes "Expected the
 /// parameter to". `name` and `parameters` describe the distribution.
 pub(crate) fn check_parameter<A: Array>(
     (name, parameters): (&str, &[Parameter<'_, A>]),
     (parameter, requirement): (&str, &str),
     shape: &Shape,
-    wrong: &[f64],
+    invalid: &[f64],
     at: Site,
 ) -> Result<(), A::Error> {
-    if wrong.is_empty() {
+    if invalid.is_empty() {
         return Ok(());
     }
     let to_values = |&(name, range, x): &Parameter<'_, A>| Ok((name, range, x.to_tensor(at)?));
-    let text = text(name, &parameters.iter().map(to_values).collect::<Result<Vec<_>, A::Error>>()?);
-    Err(refused(
+    let distribution_text =
+        distribution_text(name, &parameters.iter().map(to_values).collect::<Result<Vec<_>, A::Error>>()?);
+    Err(argument_error(
         at,
         format!(
-            "Expected parameter {parameter} (Tensor of shape {}) of distribution {text} to {requirement} but found invalid \
-             values:\n{wrong:?}",
-            sizes(shape)
+            "Expected parameter {parameter} (Tensor of shape {}) of distribution {distribution_text} to {requirement} but found invalid \
+             values:\n{invalid:?}",
+            shape_text(shape)
         ),
     ))
 }
@@ -232,33 +234,33 @@ pub(crate) fn check_values<A: Array>(
     at: Site,
 ) -> Result<(), A::Error> {
     let zeros = x.try_number(A::Elem::from_f64(0.0))?.apply_view(View::Expand(x.shape()), at)?;
-    let marked = filled(zeros, outside, 1.0)?.to_tensor(at)?;
+    let outside_marks = fill_masked(zeros, outside, 1.0)?.to_tensor(at)?;
     let values = x.to_tensor(at)?;
-    let wrong = values.iter().zip(marked.iter()).filter(|(x, mark)| mark.to_f64() != 0.0 || x.is_nan());
-    let found: Vec<f64> = wrong.map(|(x, _)| x.to_f64()).collect();
-    if found.is_empty() {
+    let invalid = values.iter().zip(outside_marks.iter()).filter(|(x, mark)| mark.to_f64() != 0.0 || x.is_nan());
+    let invalid: Vec<f64> = invalid.map(|(x, _)| x.to_f64()).collect();
+    if invalid.is_empty() {
         return Ok(());
     }
-    let sizes = sizes(values.shape());
+    let shape_text = shape_text(values.shape());
     let to_values = |&(name, range, x): &Parameter<'_, A>| Ok((name, range, x.to_tensor(at)?));
     let parameters = parameters.iter().map(to_values).collect::<Result<Vec<_>, A::Error>>()?;
-    let text = text(name, &parameters);
-    Err(refused(
+    let distribution_text = distribution_text(name, &parameters);
+    Err(argument_error(
         at,
         format!(
-            "Expected value argument (Tensor of shape {sizes}) to be within the support ({constraint}) of the distribution {text}, \
-             but found invalid values:\n{found:?}"
+            "Expected value argument (Tensor of shape {shape_text}) to be within the support ({constraint}) of the distribution {distribution_text}, \
+             but found invalid values:\n{invalid:?}"
         ),
     ))
 }
 
 /// Returns the error of an argument with the text `message`, for the call at `at`.
-pub(crate) fn refused<E: From<Error>>(at: Site, message: impl Into<String>) -> E {
+pub(crate) fn argument_error<E: From<Error>>(at: Site, message: impl Into<String>) -> E {
     Error::Argument { message: message.into(), at }.into()
 }
 
 /// Returns the shape to which `shapes` broadcast, or an error if they do not broadcast.
-pub(crate) fn joint<E: From<Error>>(shapes: &[Shape], at: Site) -> std::result::Result<Shape, E> {
+pub(crate) fn broadcast_shape<E: From<Error>>(shapes: &[Shape], at: Site) -> std::result::Result<Shape, E> {
     let shapes: Vec<&Shape> = shapes.iter().collect();
     wengert_tensor::broadcast::join(&shapes).map_err(|mismatch| Error::Broadcast(mismatch, at).into())
 }

@@ -9,10 +9,10 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor};
 
-use crate::distribution::{Distribution, array, drawn_over, missing};
-use crate::expression::{Expr, of};
-use crate::sampling::tiny;
-use crate::support::{filled, joint, refused};
+use crate::distribution::{Distribution, draw_for_batch, not_implemented, to_array};
+use crate::expression::{Expr, expr};
+use crate::sampling::smallest_normal;
+use crate::support::{argument_error, broadcast_shape, fill_masked};
 
 /// An invertible function, with the logarithm of the magnitude of its derivative. PyTorch: `torch.distributions.transforms`.
 ///
@@ -57,22 +57,22 @@ impl<A: Array> Transform<A> {
     pub fn try_forward(&self, x: impl IntoArray<Array = A>) -> Result<A, A::Error> {
         let x = &x.array();
         match self {
-            Transform::Affine { loc, scale } => (of(x) * scale + loc).get(),
+            Transform::Affine { loc, scale } => (expr(x) * scale + loc).get(),
             Transform::Exp => x.try_exp(),
             Transform::Sigmoid => x.try_sigmoid(),
-            Transform::Softplus => (-(-of(x)).logsigmoid()).get(),
+            Transform::Softplus => (-(-expr(x)).logsigmoid()).get(),
             Transform::Tanh => x.try_tanh(),
             Transform::StickBreaking => {
-                let z = (of(x) - &logarithms_of_offsets(x, Site::here("forward"))?).get()?;
-                let rest = (-of(&z)).logsigmoid().get()?.try_cumsum(-1)?;
-                let share = (Expr::from(z.try_logsigmoid()) + &rest - (-of(&z)).logsigmoid()).exp().get()?;
+                let z = (expr(x) - &logarithms_of_offsets(x, Site::here("forward"))?).get()?;
+                let rest = (-expr(&z)).logsigmoid().get()?.try_cumsum(-1)?;
+                let cdf_after = (Expr::from(z.try_logsigmoid()) + &rest - (-expr(&z)).logsigmoid()).exp().get()?;
                 // The logarithm of the sum that remains after all outputs but the last. An empty vector gives a single share of 1, whose
                 // logarithm is 0.
                 let last = match rest.shape().last() {
                     Some(0) => wengert_tensor::ops::Reductions::try_sum_keepdim(&rest, -1)?,
                     last => rest.try_narrow(-1, last.map_or(0, |&count| count - 1), 1)?,
                 };
-                try_cat(&[share, last.try_exp()?], -1)
+                try_cat(&[cdf_after, last.try_exp()?], -1)
             }
         }
     }
@@ -86,17 +86,17 @@ impl<A: Array> Transform<A> {
     pub fn try_inverse(&self, y: impl IntoArray<Array = A>) -> Result<A, A::Error> {
         let y = &y.array();
         match self {
-            Transform::Affine { loc, scale } => ((of(y) - loc) / scale).get(),
+            Transform::Affine { loc, scale } => ((expr(y) - loc) / scale).get(),
             Transform::Exp => y.try_log(),
-            Transform::Sigmoid => (of(y).ln() - (-of(y)).ln_1p()).get(),
-            Transform::Softplus => (of(y) + (-of(y)).log1mexp()).get(),
+            Transform::Sigmoid => (expr(y).ln() - (-expr(y)).ln_1p()).get(),
+            Transform::Softplus => (expr(y) + (-expr(y)).log1mexp()).get(),
             Transform::Tanh => y.try_atanh(),
             Transform::StickBreaking => {
                 let count = y.shape().last().copied().unwrap_or(1);
                 let first = y.try_narrow(-1, 0, count.saturating_sub(1))?;
                 // The sum that remains after an output is the sum of the later outputs.
                 let rest = y.try_flip(-1)?.try_cumsum(-1)?.try_flip(-1)?.try_narrow(-1, 1, count.saturating_sub(1))?;
-                (of(&first).ln() - of(&rest).ln() + &logarithms_of_offsets(&first, Site::here("inverse"))?).get()
+                (expr(&first).ln() - expr(&rest).ln() + &logarithms_of_offsets(&first, Site::here("inverse"))?).get()
             }
         }
     }
@@ -110,16 +110,16 @@ impl<A: Array> Transform<A> {
     pub fn try_log_abs_det(&self, x: impl IntoArray<Array = A>) -> Result<A, A::Error> {
         let x = &x.array();
         match self {
-            Transform::Affine { scale, .. } => (of(x) * 0.0 + of(scale).abs().ln()).get(),
+            Transform::Affine { scale, .. } => (expr(x) * 0.0 + expr(scale).abs().ln()).get(),
             Transform::Exp => Ok(x.clone()),
-            Transform::Sigmoid => (of(x).logsigmoid() + (-of(x)).logsigmoid()).get(),
+            Transform::Sigmoid => (expr(x).logsigmoid() + (-expr(x)).logsigmoid()).get(),
             Transform::Softplus => x.try_logsigmoid(),
-            Transform::Tanh => (((of(x) * 2.0).logsigmoid() - x + LN_2) * 2.0).get(),
+            Transform::Tanh => (((expr(x) * 2.0).logsigmoid() - x + LN_2) * 2.0).get(),
             Transform::StickBreaking => {
-                let z = (of(x) - &logarithms_of_offsets(x, Site::here("log_abs_det"))?).get()?;
+                let z = (expr(x) - &logarithms_of_offsets(x, Site::here("log_abs_det"))?).get()?;
                 let y = self.try_forward(x)?;
                 let first = y.try_narrow(-1, 0, x.shape().last().copied().unwrap_or(0))?;
-                ((-of(&z)).logsigmoid() + of(&first).ln()).sum_last(1).get()
+                ((-expr(&z)).logsigmoid() + expr(&first).ln()).sum_last(1).get()
             }
         }
     }
@@ -130,7 +130,7 @@ impl<A: Array> Transform<A> {
 fn logarithms_of_offsets<A: Array>(x: &A, at: Site) -> Result<A> {
     let shape = x.shape();
     let Some(&count) = shape.last() else {
-        return Err(refused(at, "StickBreaking transforms vectors, but got a number without dimensions"));
+        return Err(argument_error(at, "StickBreaking transforms vectors, but got a number without dimensions"));
     };
     x.try_constant(&Tensor::try_from_fn([count], |index| A::Elem::from_f64(((count - index[0]) as f64).ln()))?)
 }
@@ -141,11 +141,11 @@ impl<A: Array> Transform<A> {
         usize::from(matches!(self, Transform::StickBreaking))
     }
 
-    /// Returns the shape of the transform of a value with the shape `event`, for `by` = 1. For `by` = -1, returns the shape of its inverse
-    /// transform.
-    fn shape(&self, mut event: Shape, by: isize) -> Shape {
+    /// Returns the shape of the transform of a value with the shape `event`, for `change` = 1. For `change` = -1, returns the shape of its
+    /// inverse transform.
+    fn shape(&self, mut event: Shape, change: isize) -> Shape {
         if let (Transform::StickBreaking, Some(last)) = (self, event.last_mut()) {
-            *last = last.saturating_add_signed(by);
+            *last = last.saturating_add_signed(change);
         }
         event
     }
@@ -170,13 +170,15 @@ impl<A: Array> Transform<A> {
 
     /// Returns the transform of `x`. A value that rounds to an end of the image, where the density is 0, is replaced by a number inside the
     /// image.
-    fn drawn(&self, x: &A) -> Result<A> {
+    fn transform_sample(&self, x: &A) -> Result<A> {
         let y = self.try_forward(x)?;
         let half = 0.5 * A::Elem::EPSILON.to_f64();
         match self {
             Transform::Affine { .. } => Ok(y),
-            Transform::Exp | Transform::Softplus | Transform::StickBreaking => y.try_clamp_min(tiny::<A::Elem>()),
-            Transform::Sigmoid => y.try_clamp(tiny::<A::Elem>(), 1.0 - half),
+            Transform::Exp | Transform::Softplus | Transform::StickBreaking => {
+                y.try_clamp_min(smallest_normal::<A::Elem>())
+            }
+            Transform::Sigmoid => y.try_clamp(smallest_normal::<A::Elem>(), 1.0 - half),
             Transform::Tanh => y.try_clamp(half - 1.0, 1.0 - half),
         }
     }
@@ -185,7 +187,7 @@ impl<A: Array> Transform<A> {
     fn moved_inside(&self, y: &A, outside: &[Option<A::Mask>; 2]) -> Result<A> {
         let [low, high] = self.image();
         let masks: Vec<A::Mask> = outside.iter().flatten().cloned().collect();
-        filled(y.clone(), &masks, 0.5 * (low + high.min(low + 2.0)))
+        fill_masked(y.clone(), &masks, 0.5 * (low + high.min(low + 2.0)))
     }
 }
 
@@ -223,23 +225,26 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
     }
 
     /// Returns the batch shape of `base`, expanded to the parameters of affine transforms.
-    fn batch_of_base(&self) -> Shape {
+    fn base_batch_shape(&self) -> Shape {
         let event = self.base.event_shape();
         let mut shape: Shape = self.base.batch_shape().iter().chain(event.iter()).copied().collect();
-        let mut grown = 0;
+        let mut added_dims = 0;
         for transform in &self.transforms {
             match transform {
                 Transform::Affine { loc, scale } => {
                     for mut other in [loc.shape(), scale.shape()] {
                         if let Some(last) = other.last_mut().filter(|last| **last > 1) {
-                            *last = last.saturating_sub(grown);
+                            *last = last.saturating_sub(added_dims);
                         }
                         // Shapes that do not broadcast give an error in `forward`.
-                        let joined = joint::<wengert_tensor::Error>(&[shape.clone(), other], Site::here("batch_shape"));
+                        let joined = broadcast_shape::<wengert_tensor::Error>(
+                            &[shape.clone(), other],
+                            Site::here("batch_shape"),
+                        );
                         shape = joined.unwrap_or(shape);
                     }
                 }
-                Transform::StickBreaking => grown += 1,
+                Transform::StickBreaking => added_dims += 1,
                 _ => {}
             }
         }
@@ -247,12 +252,12 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
     }
 
     /// Returns draws of `base`, independent for each element of the expanded batch shape.
-    fn draws_of_base(&self, draws: impl FnOnce(Shape) -> Result<A>, shape: &Shape) -> Result<A> {
-        drawn_over(draws, shape, &self.base.batch_shape(), &self.batch_of_base())
+    fn draw_base(&self, draws: impl FnOnce(Shape) -> Result<A>, shape: &Shape) -> Result<A> {
+        draw_for_batch(draws, shape, &self.base.batch_shape(), &self.base_batch_shape())
     }
 
     /// Returns the logarithm of the density at `y`, for the distribution of values of `base` after the first `count` transforms.
-    fn density(&self, count: usize, y: &A) -> Result<A> {
+    fn log_density_after(&self, count: usize, y: &A) -> Result<A> {
         let Some(last) = count.checked_sub(1) else {
             let added = self.event_rank() - self.base.event_shape().rank();
             return Expr::from(self.base.try_log_prob(y)).sum_last(added).get();
@@ -262,34 +267,36 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
         let y = transform.moved_inside(y, &outside)?;
         let x = transform.try_inverse(&y)?;
         let masks: Vec<A::Mask> = outside.into_iter().flatten().collect();
-        let slope = filled(transform.try_log_abs_det(&x)?, &masks, f64::INFINITY)?;
-        let slope = of(&slope).sum_last(self.event_rank() - transform.event_rank());
-        (Expr::from(self.density(last, &x)) - slope).get()
+        let slope = fill_masked(transform.try_log_abs_det(&x)?, &masks, f64::INFINITY)?;
+        let slope = expr(&slope).sum_last(self.event_rank() - transform.event_rank());
+        (Expr::from(self.log_density_after(last, &x)) - slope).get()
     }
 
     /// Returns the distribution function at `y`, for the distribution of values of `base` after the first `count` transforms.
-    fn share(&self, count: usize, y: &A) -> Result<A> {
+    fn cdf_after(&self, count: usize, y: &A) -> Result<A> {
         let Some(last) = count.checked_sub(1) else { return self.base.try_cdf(y) };
         let transform = &self.transforms[last];
         let outside = transform.outside(y)?;
         let y = transform.moved_inside(y, &outside)?;
         let [below, above] = outside;
-        let share = self.share(last, &transform.try_inverse(&y)?)?;
+        let cdf_after = self.cdf_after(last, &transform.try_inverse(&y)?)?;
         match transform {
-            Transform::Affine { scale, .. } => try_where_(scale.try_lt(0.0)?, &(1.0 - of(&share)).get()?, &share),
-            _ => filled(filled(share, below.as_slice(), 0.0)?, above.as_slice(), 1.0),
+            Transform::Affine { scale, .. } => {
+                try_where_(scale.try_lt(0.0)?, &(1.0 - expr(&cdf_after)).get()?, &cdf_after)
+            }
+            _ => fill_masked(fill_masked(cdf_after, below.as_slice(), 0.0)?, above.as_slice(), 1.0),
         }
     }
 
     /// Returns the quantile function at `p`, for the distribution of values of `base` after the first `count` transforms.
-    fn quantile(&self, count: usize, p: &A) -> Result<A> {
+    fn quantile_after(&self, count: usize, p: &A) -> Result<A> {
         let Some(last) = count.checked_sub(1) else { return self.base.try_icdf(p) };
         let transform = &self.transforms[last];
         let p = match transform {
-            Transform::Affine { scale, .. } => try_where_(scale.try_lt(0.0)?, &(1.0 - of(p)).get()?, p)?,
+            Transform::Affine { scale, .. } => try_where_(scale.try_lt(0.0)?, &(1.0 - expr(p)).get()?, p)?,
             _ => p.clone(),
         };
-        transform.try_forward(&self.quantile(last, &p)?)
+        transform.try_forward(&self.quantile_after(last, &p)?)
     }
 }
 
@@ -303,13 +310,13 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D
     }
 
     fn batch_shape(&self) -> Shape {
-        let shape = self.batch_of_base();
+        let shape = self.base_batch_shape();
         let added = self.event_rank() - self.base.event_shape().rank();
         Shape::from(&shape[..shape.rank().saturating_sub(added)])
     }
 
     fn event_shape(&self) -> Shape {
-        let (batch, event) = (self.batch_of_base(), self.base.event_shape());
+        let (batch, event) = (self.base_batch_shape(), self.base.event_shape());
         let added = (self.event_rank() - event.rank()).min(batch.rank());
         let event: Shape = batch[batch.rank() - added..].iter().chain(event.iter()).copied().collect();
         self.transforms.iter().fold(event, |event, transform| transform.shape(event, 1))
@@ -321,34 +328,34 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D
 
     #[track_caller]
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
-        let x = self.draws_of_base(|shape| self.base.try_rsample(shape, generator), &shape.into())?;
-        self.transforms.iter().try_fold(x, |x, transform| transform.drawn(&x))
+        let x = self.draw_base(|shape| self.base.try_rsample(shape, generator), &shape.into())?;
+        self.transforms.iter().try_fold(x, |x, transform| transform.transform_sample(&x))
     }
 
     #[track_caller]
     fn try_sample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
-        let x = self.draws_of_base(|shape| self.base.try_sample(shape, generator), &shape.into())?;
-        self.transforms.iter().try_fold(x, |x, transform| transform.drawn(&x))?.try_detach()
+        let x = self.draw_base(|shape| self.base.try_sample(shape, generator), &shape.into())?;
+        self.transforms.iter().try_fold(x, |x, transform| transform.transform_sample(&x))?.try_detach()
     }
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
-        self.density(self.transforms.len(), &array(value, &self.any_parameter())?)
+        self.log_density_after(self.transforms.len(), &to_array(value, &self.any_parameter())?)
     }
 
     #[track_caller]
     fn try_cdf(&self, value: impl Operand<A>) -> Result<A> {
         if self.event_rank() > 0 {
-            return Err(missing("TransformedDistribution", "cdf", Site::here("cdf")));
+            return Err(not_implemented("TransformedDistribution", "cdf", Site::here("cdf")));
         }
-        self.share(self.transforms.len(), &array(value, &self.any_parameter())?)
+        self.cdf_after(self.transforms.len(), &to_array(value, &self.any_parameter())?)
     }
 
     #[track_caller]
     fn try_icdf(&self, value: impl Operand<A>) -> Result<A> {
         if self.event_rank() > 0 {
-            return Err(missing("TransformedDistribution", "icdf", Site::here("icdf")));
+            return Err(not_implemented("TransformedDistribution", "icdf", Site::here("icdf")));
         }
-        self.quantile(self.transforms.len(), &array(value, &self.any_parameter())?)
+        self.quantile_after(self.transforms.len(), &to_array(value, &self.any_parameter())?)
     }
 }

@@ -8,12 +8,15 @@ use wengert_tensor::ops::{
 };
 use wengert_tensor::{Float, Generator, Scalar, Shape, Site, Tensor, View, check_list};
 
-use crate::distribution::{Distribution, Noise, Validate, array, expanded};
-use crate::expression::{Expr, logarithms_of_share, of};
-use crate::families::counts::{check_terms, counts_to, times};
+use crate::distribution::{Distribution, Noise, Validate, expand_to_batch, to_array};
+use crate::expression::{Expr, expr, log_probabilities};
+use crate::families::counts::{check_terms, counts_up_to, times_log};
 use crate::families::trials::Binomial;
-use crate::sampling::{Kind, draw, tiny};
-use crate::support::{Parameter, Range, check_parameters, check_values, filled, is_fraction, joint, refused};
+use crate::sampling::{Sampler, draw, smallest_normal};
+use crate::support::{
+    Parameter, ParameterRange, argument_error, broadcast_shape, check_parameters, check_values, fill_masked,
+    is_fraction,
+};
 
 /// The categorical distribution over the classes 0 to K - 1: class k has the probability pₖ. The parameters have the shape `[…, K]`. Values
 /// are class numbers, stored in the element type. PyTorch: `Categorical`.
@@ -45,7 +48,7 @@ impl<A: Array> Categorical<A> {
         let probs = probs.array();
         check_classes(&probs, "probs", Site::here("new"))?;
         let probs = probs.try_div(&probs.try_sum_keepdim(-1)?)?;
-        let [logits, _] = logarithms_of_share(&probs)?;
+        let [logits, _] = log_probabilities(&probs)?;
         Ok(Categorical { logits, probs, validated: false })
     }
 
@@ -64,7 +67,7 @@ impl<A: Array> Categorical<A> {
 /// Returns an error if the parameter `name` has no dimension. The message is PyTorch's.
 fn check_rank<A: Array>(x: &A, name: &str, at: Site) -> Result<(), A::Error> {
     match x.shape().rank() {
-        0 => Err(refused(at, format!("`{name}` parameter must be at least one-dimensional."))),
+        0 => Err(argument_error(at, format!("`{name}` parameter must be at least one-dimensional."))),
         _ => Ok(()),
     }
 }
@@ -73,9 +76,10 @@ fn check_rank<A: Array>(x: &A, name: &str, at: Site) -> Result<(), A::Error> {
 fn check_classes<A: Array>(x: &A, name: &str, at: Site) -> Result<(), A::Error> {
     check_rank(x, name, at)?;
     match x.shape().last() {
-        Some(0) => {
-            Err(refused(at, format!("`{name}` has the shape {}, but there must be at least one class", x.shape())))
-        }
+        Some(0) => Err(argument_error(
+            at,
+            format!("`{name}` has the shape {}, but there must be at least one class", x.shape()),
+        )),
         _ => Ok(()),
     }
 }
@@ -92,25 +96,27 @@ impl<A: Array> Categorical<A> {
     }
 
     /// Returns the mask of the shape `[…, K]` that is true at the class that `value` names.
-    pub(crate) fn chosen(&self, value: &A) -> Result<A::Mask, A::Error> {
-        let classes = Tensor::<i64>::try_arange(self.classes())?.try_cast::<A::Elem>()?;
+    pub(crate) fn one_hot_mask(&self, value: &A) -> Result<A::Mask, A::Error> {
+        let classes = Tensor::<i64>::try_arange(self.class_count())?.try_cast::<A::Elem>()?;
         let value = value.try_unsqueeze(-1)?;
         // `value` is expanded first, because a comparison of `[n, 1]` with `[n]` may cause a broadcast warning.
-        let shape = joint::<A::Error>(&[value.shape(), classes.shape().clone()], Site::here("log_prob"))?;
+        let shape = broadcast_shape::<A::Error>(&[value.shape(), classes.shape().clone()], Site::here("log_prob"))?;
         value.try_expand(&*shape)?.try_eq(&value.try_constant(&classes)?)
     }
 
-    fn classes(&self) -> usize {
+    /// Returns K, the number of classes.
+    fn class_count(&self) -> usize {
         self.probs.shape().last().copied().unwrap_or(0)
     }
 
     fn parameters(&self) -> [Parameter<'_, A>; 1] {
-        [("probs", Range::Probabilities, &self.probs)]
+        [("probs", ParameterRange::Probabilities, &self.probs)]
     }
 
+    /// Returns a source of random arrays. Their shape is `shape`, followed by the batch shape and, if given, the size `last`.
     fn noise<'g>(&self, shape: Shape, generator: &'g mut Generator, last: Option<usize>, at: Site) -> Noise<'g, A> {
         let shape = shape.iter().chain(self.batch_shape().iter()).copied().chain(last).collect();
-        Noise { shape, generator, beside: self.probs.clone(), at }
+        Noise { shape, generator, reference: self.probs.clone(), at }
     }
 }
 
@@ -135,7 +141,7 @@ impl<A: Array> Distribution<A> for Categorical<A> {
     #[track_caller]
     fn try_rsample(&self, _shape: impl Into<Shape>, _generator: &mut Generator) -> Result<A> {
         let message = "Categorical has no rsample: a discrete value has no derivative; use sample";
-        Err(refused(Site::here("rsample"), message))
+        Err(argument_error(Site::here("rsample"), message))
     }
 
     #[track_caller]
@@ -143,38 +149,38 @@ impl<A: Array> Distribution<A> for Categorical<A> {
         let mut noise = self.noise(shape.into(), generator, Some(1), Site::here("sample"));
         let cumulative = self.probs.try_detach()?.try_cumsum(-1)?;
         // The last cumulative sum is 1 up to rounding. The uniform number is multiplied by this sum, so it stays below the sum.
-        let total = cumulative.try_narrow(-1, self.classes() - 1, 1)?;
-        let uniform = (of(&noise.uniform()?) * &total).get()?;
+        let total = cumulative.try_narrow(-1, self.class_count() - 1, 1)?;
+        let uniform = (expr(&noise.uniform()?) * &total).get()?;
         let passed = cumulative.try_le(&uniform)?;
-        let zeros = (of(&uniform) * 0.0 + of(&cumulative) * 0.0).get()?;
-        Expr::from(filled(zeros, &[passed], 1.0)).sum_last(1).get()
+        let zeros = (expr(&uniform) * 0.0 + expr(&cumulative) * 0.0).get()?;
+        Expr::from(fill_masked(zeros, &[passed], 1.0)).sum_last(1).get()
     }
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
         let at = Site::here("log_prob");
-        let x = expanded(array(value, &self.probs)?, &self.batch_shape(), at)?;
+        let x = expand_to_batch(to_array(value, &self.probs)?, &self.batch_shape(), at)?;
         if self.validated {
-            let last = self.classes() as f64 - 1.0;
+            let last = self.class_count() as f64 - 1.0;
             let outside = [x.try_lt(0.0)?, x.try_gt(last)?, is_fraction(&x)?];
             let constraint = format!("IntegerInterval(lower_bound=0, upper_bound={last})");
             check_values((self.name(), &constraint), &self.parameters(), &x, &outside, at)?;
         }
-        let chosen = self.chosen(&x)?;
-        let logarithm = Expr::from(try_where_(&chosen, &self.logits, 0.0)).sum_last(1).get()?;
-        let count = (of(&self.probs) * 0.0).masked(&chosen, 1.0).sum_last(1).get()?;
-        let logarithm = filled(logarithm, &[count.try_eq(0.0)?], f64::NEG_INFINITY)?;
-        filled(logarithm, &[x.try_ne(&x)?], f64::NAN)
+        let one_hot_mask = self.one_hot_mask(&x)?;
+        let log_probability = Expr::from(try_where_(&one_hot_mask, &self.logits, 0.0)).sum_last(1).get()?;
+        let count = (expr(&self.probs) * 0.0).masked(&one_hot_mask, 1.0).sum_last(1).get()?;
+        let log_probability = fill_masked(log_probability, &[count.try_eq(0.0)?], f64::NEG_INFINITY)?;
+        fill_masked(log_probability, &[x.try_ne(&x)?], f64::NAN)
     }
 
     #[track_caller]
     fn try_entropy(&self) -> Result<A> {
-        (-times(&self.probs, &self.logits)?.sum_last(1)).get()
+        (-times_log(&self.probs, &self.logits)?.sum_last(1)).get()
     }
 
     #[track_caller]
     fn try_mean(&self) -> Result<A> {
-        (of(&self.probs).sum_last(1) * f64::NAN).get()
+        (expr(&self.probs).sum_last(1) * f64::NAN).get()
     }
 
     #[track_caller]
@@ -256,7 +262,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
     }
 
     fn event_shape(&self) -> Shape {
-        Shape::from([self.classes.classes()])
+        Shape::from([self.classes.class_count()])
     }
 
     fn is_discrete(&self) -> bool {
@@ -266,7 +272,7 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
     #[track_caller]
     fn try_rsample(&self, _shape: impl Into<Shape>, _generator: &mut Generator) -> Result<A> {
         let message = "Multinomial has no rsample: a discrete value has no derivative; use sample";
-        Err(refused(Site::here("rsample"), message))
+        Err(argument_error(Site::here("rsample"), message))
     }
 
     /// Draws each class's count from a binomial distribution over the draws that earlier classes have not taken.
@@ -275,21 +281,23 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
         let at = Site::here("sample");
         let probs = self.probs().try_detach()?;
         let noise = self.classes.noise(shape.into(), generator, None, at);
-        let classes = self.classes.classes();
+        let classes = self.classes.class_count();
         let total = probs.try_number(A::Elem::from_f64(self.total_count as f64))?;
-        let mut left = noise.expand(&total)?;
+        let mut remaining_draws = noise.expand(&total)?;
         check_list::<[A; 16]>(classes, at)?;
         let mut counts = Vec::with_capacity(classes);
         // For each class, the sum of its probability and the probabilities of all later classes.
-        let rests = probs.try_flip(-1)?.try_cumsum(-1)?.try_flip(-1)?;
+        let remaining_probabilities = probs.try_flip(-1)?.try_cumsum(-1)?.try_flip(-1)?;
         for class in 0..classes {
-            let rest = rests.try_select(-1, class)?;
+            let remaining_probability = remaining_probabilities.try_select(-1, class)?;
             // If this sum is 0, no draws are left either, and any share gives the count 0.
-            let share = (of(&probs.try_select(-1, class)?) / &rest).masked(rest.try_le(0.0)?, 1.0).get()?;
-            let share = if class + 1 == classes { (of(&share) * 0.0 + 1.0).get()? } else { share };
+            let share = (expr(&probs.try_select(-1, class)?) / &remaining_probability)
+                .masked(remaining_probability.try_le(0.0)?, 1.0)
+                .get()?;
+            let share = if class + 1 == classes { (expr(&share) * 0.0 + 1.0).get()? } else { share };
             let share = noise.expand(&share.try_clamp_max(1.0)?)?;
-            let count = draw(Kind::Binomial, &[left.clone(), share], &mut *noise.generator, at)?;
-            left = left.try_sub(&count)?;
+            let count = draw(Sampler::Binomial, &[remaining_draws.clone(), share], &mut *noise.generator, at)?;
+            remaining_draws = remaining_draws.try_sub(&count)?;
             counts.push(count.try_unsqueeze(-1)?);
         }
         try_cat(&counts, -1)
@@ -298,22 +306,22 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
         let (probs, at) = (self.probs(), Site::here("log_prob"));
-        let x = expanded(array(value, probs)?, &probs.shape(), at)?;
+        let x = expand_to_batch(to_array(value, probs)?, &probs.shape(), at)?;
         let negative = [x.try_lt(0.0)?, is_fraction(&x)?];
         if self.classes.validated {
             let other_sum = x.try_sum_keepdim(-1)?.try_ne(self.total_count as f64)?;
             let outside = [negative[0].clone(), negative[1].clone(), other_sum];
             check_values((self.name(), "Multinomial()"), &self.classes.parameters(), &x, &outside, at)?;
         }
-        let x = filled(x, &negative, -1.0)?;
-        let safe = filled(x.clone(), &negative, 0.0)?;
+        let x = fill_masked(x, &negative, -1.0)?;
+        let safe = fill_masked(x.clone(), &negative, 0.0)?;
         let n = self.total_count as f64;
-        let terms = times(&safe, self.classes.logits())? - (of(&safe) + 1.0).gammaln();
-        let terms = Expr::from(filled(terms.get()?, &negative, f64::NEG_INFINITY)).sum_last(1);
-        let factorial = of(&probs.try_number(A::Elem::from_f64(n + 1.0))?).gammaln();
+        let terms = times_log(&safe, self.classes.logits())? - (expr(&safe) + 1.0).gammaln();
+        let terms = Expr::from(fill_masked(terms.get()?, &negative, f64::NEG_INFINITY)).sum_last(1);
+        let factorial = expr(&probs.try_number(A::Elem::from_f64(n + 1.0))?).gammaln();
         // If the sum is NaN, this mask is false, so the result is NaN.
-        let other = (of(&x).sum_last(1) - n).abs().get()?.try_gt(0.0)?;
-        (terms + factorial).masked(other, f64::NEG_INFINITY).get()
+        let has_other_sum = (expr(&x).sum_last(1) - n).abs().get()?.try_gt(0.0)?;
+        (terms + factorial).masked(has_other_sum, f64::NEG_INFINITY).get()
     }
 
     /// Returns the entropy -ln n! - n Σ pₖ ln pₖ + Σ E ln xₖ!, for n draws, the probabilities pₖ and the counts xₖ of the classes. E is the
@@ -322,21 +330,21 @@ impl<A: Array> Distribution<A> for Multinomial<A> {
     fn try_entropy(&self) -> Result<A> {
         let (probs, n) = (self.probs(), self.total_count as f64);
         check_terms(self.name(), n, Site::here("entropy"))?;
-        let counts = counts_to(self.total_count, probs, probs.shape().rank())?;
+        let counts = counts_up_to(self.total_count, probs, probs.shape().rank())?;
         let weights = Expr::from(Binomial::try_new(n, probs)?.try_log_prob(&counts)).exp();
-        let factorials = (weights * (of(&counts) + 1.0).gammaln()).get()?.try_sum([0, -1])?;
-        let factorial = of(&probs.try_number(A::Elem::from_f64(n + 1.0))?).gammaln();
+        let factorials = (weights * (expr(&counts) + 1.0).gammaln()).get()?.try_sum([0, -1])?;
+        let factorial = expr(&probs.try_number(A::Elem::from_f64(n + 1.0))?).gammaln();
         (Expr::from(self.classes.try_entropy()) * n + &factorials - factorial).get()
     }
 
     #[track_caller]
     fn try_mean(&self) -> Result<A> {
-        (of(self.probs()) * self.total_count as f64).get()
+        (expr(self.probs()) * self.total_count as f64).get()
     }
 
     #[track_caller]
     fn try_variance(&self) -> Result<A> {
-        ((1.0 - of(self.probs())) * self.probs() * self.total_count as f64).get()
+        ((1.0 - expr(self.probs())) * self.probs() * self.total_count as f64).get()
     }
 }
 
@@ -387,16 +395,18 @@ impl<A: Array> Dirichlet<A> {
         &self.concentration
     }
 
+    /// Returns the sum of the concentrations.
     pub(crate) fn total(&self) -> Expr<A> {
-        of(&self.concentration).sum_last(1)
+        expr(&self.concentration).sum_last(1)
     }
 
     fn parameters(&self) -> [Parameter<'_, A>; 1] {
-        [("concentration", Range::Positives, &self.concentration)]
+        [("concentration", ParameterRange::Positives, &self.concentration)]
     }
 
-    fn logarithm_of_beta(&self) -> Expr<A> {
-        of(&self.concentration).gammaln().sum_last(1) - self.total().gammaln()
+    /// Returns the logarithm of the multivariate beta function of the concentrations.
+    fn log_beta(&self) -> Expr<A> {
+        expr(&self.concentration).gammaln().sum_last(1) - self.total().gammaln()
     }
 }
 
@@ -425,48 +435,48 @@ impl<A: Array> Distribution<A> for Dirichlet<A> {
         let shape: Shape = shape.into().iter().chain(self.concentration.shape().iter()).copied().collect();
         let concentration = self.concentration.apply_view(View::Expand(shape), at)?;
         // Draws the logarithms of gamma numbers, because for small concentrations all gamma numbers of a vector may underflow.
-        let logarithms = draw(Kind::LogGamma, &[concentration], generator, at)?;
-        logarithms.try_softmax(-1)?.try_clamp_min(tiny::<A::Elem>())
+        let logarithms = draw(Sampler::LogGamma, &[concentration], generator, at)?;
+        logarithms.try_softmax(-1)?.try_clamp_min(smallest_normal::<A::Elem>())
     }
 
     #[track_caller]
     fn try_log_prob(&self, value: impl Operand<A>) -> Result<A> {
         let a = &self.concentration;
         let at = Site::here("log_prob");
-        let x = expanded(array(value, a)?, &a.shape(), at)?;
+        let x = expand_to_batch(to_array(value, a)?, &a.shape(), at)?;
         let outside = [x.try_lt(0.0)?];
-        let terms = (of(a) - 1.0).xlogy(Expr::from(filled(x.clone(), &outside, 1.0)));
-        let terms = Expr::from(filled(terms.get()?, &outside, f64::NEG_INFINITY)).sum_last(1);
+        let terms = (expr(a) - 1.0).xlogy(Expr::from(fill_masked(x.clone(), &outside, 1.0)));
+        let terms = Expr::from(fill_masked(terms.get()?, &outside, f64::NEG_INFINITY)).sum_last(1);
         // The tolerance for the sum of a value's elements, which must be 1: PyTorch's tolerance, or the rounding error of the sum if it is
         // larger.
         let count = a.shape().last().copied().unwrap_or(0);
         let tolerance = (4.0 * count as f64 * A::Elem::EPSILON.to_f64()).max(1e-6);
-        let other_sum = |sum: A| (of(&sum) - 1.0).abs().get()?.try_gt(tolerance);
+        let other_sum = |sum: A| (expr(&sum) - 1.0).abs().get()?.try_gt(tolerance);
         if self.validated {
             let masks = [outside[0].clone(), other_sum(x.try_sum_keepdim(-1)?)?];
             check_values((self.name(), "Simplex()"), &self.parameters(), &x, &masks, at)?;
         }
-        (terms - self.logarithm_of_beta()).masked(other_sum(x.try_sum(-1)?)?, f64::NEG_INFINITY).get()
+        (terms - self.log_beta()).masked(other_sum(x.try_sum(-1)?)?, f64::NEG_INFINITY).get()
     }
 
     #[track_caller]
     fn try_entropy(&self) -> Result<A> {
-        let a = || of(&self.concentration);
+        let a = || expr(&self.concentration);
         let count = self.concentration.shape().last().copied().unwrap_or(0) as f64;
         let slopes = ((a() - 1.0) * a().digamma()).sum_last(1);
-        (self.logarithm_of_beta() + (self.total() - count) * self.total().digamma() - slopes).get()
+        (self.log_beta() + (self.total() - count) * self.total().digamma() - slopes).get()
     }
 
     #[track_caller]
     fn try_mean(&self) -> Result<A> {
-        (of(&self.concentration) / &self.concentration.try_sum_keepdim(-1)?).get()
+        (expr(&self.concentration) / &self.concentration.try_sum_keepdim(-1)?).get()
     }
 
     #[track_caller]
     fn try_variance(&self) -> Result<A> {
         let total = self.concentration.try_sum_keepdim(-1)?;
-        let mean = (of(&self.concentration) / &total).get()?;
-        (of(&mean) * (1.0 - of(&mean)) / (of(&total) + 1.0)).get()
+        let mean = (expr(&self.concentration) / &total).get()?;
+        (expr(&mean) * (1.0 - expr(&mean)) / (expr(&total) + 1.0)).get()
     }
 }
 

@@ -5,8 +5,8 @@ use wengert_tensor::ops::{Result, TensorLike};
 use wengert_tensor::{Float, Site, Tensor};
 
 use crate::kernel;
-use crate::map::Map;
-use crate::operation::recorded;
+use crate::map::LineMap;
+use crate::operation::record_map;
 
 /// The arrays that have Fourier transforms: tensors and recorded variables of floating-point numbers. The trait is sealed, so no other
 /// crate can implement it.
@@ -15,7 +15,7 @@ pub trait Array: TensorLike<Elem: Float> + Sealed {
     /// two for complex numbers.
     #[doc(hidden)]
     #[allow(private_interfaces)]
-    fn mapped(&self, map: Map, at: Site) -> Result<Self>;
+    fn apply_map(&self, map: LineMap, at: Site) -> Result<Self>;
 }
 
 /// Seals [`Array`]: only this crate can implement it.
@@ -26,14 +26,14 @@ impl<T: Float> Sealed for Var<'_, T> {}
 
 impl<T: Float> Array for Tensor<T> {
     #[allow(private_interfaces)]
-    fn mapped(&self, map: Map, at: Site) -> Result<Self> {
+    fn apply_map(&self, map: LineMap, at: Site) -> Result<Self> {
         kernel::transform(map, self, at)
     }
 }
 
 impl<T: Float> Array for Var<'_, T> {
     #[allow(private_interfaces)]
-    fn mapped(&self, map: Map, at: Site) -> Result<Self> {
-        recorded(map, *self, at)
+    fn apply_map(&self, map: LineMap, at: Site) -> Result<Self> {
+        record_map(map, *self, at)
     }
 }

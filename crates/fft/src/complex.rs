@@ -4,7 +4,7 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{Result, TensorLike};
 use wengert_tensor::{Axes, Binary, Float, Shape, Site, View};
 
-use crate::steps::{Steps, joined, paired, refused};
+use crate::steps::{Steps, argument_error, broadcast_shapes, join_parts};
 
 /// Returns complex numbers `[…, 2]` with the real parts `re` and the imaginary parts `im`, whose shapes broadcast. PyTorch:
 /// `view_as_real(torch.complex(re, im))`.
@@ -24,8 +24,8 @@ use crate::steps::{Steps, joined, paired, refused};
 #[twins]
 pub fn try_complex<A: TensorLike<Elem: Float>>(re: &A, im: &A) -> Result<A> {
     let at = Site::here("complex");
-    let shape = joined(&re.shape(), &im.shape(), at)?;
-    paired(&re.over(&shape, at)?, &im.over(&shape, at)?, at)
+    let shape = broadcast_shapes(&re.shape(), &im.shape(), at)?;
+    join_parts(&re.expand_to(&shape, at)?, &im.expand_to(&shape, at)?, at)
 }
 
 /// Arithmetic of complex numbers `[…, 2]`.
@@ -47,7 +47,7 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
     ///
     /// If the last dimension does not have size 2.
     fn try_real(&self) -> Result<Self> {
-        Ok(parts(self, Site::here("real"))?.0)
+        Ok(split_parts(self, Site::here("real"))?.0)
     }
 
     /// Returns the imaginary parts `[…]` of complex numbers `[…, 2]`. PyTorch: `imag`.
@@ -56,7 +56,7 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
     ///
     /// If the last dimension does not have size 2.
     fn try_imag(&self) -> Result<Self> {
-        Ok(parts(self, Site::here("imag"))?.1)
+        Ok(split_parts(self, Site::here("imag"))?.1)
     }
 
     /// Returns the complex conjugates `[…, 2]` of complex numbers `[…, 2]`. PyTorch: `conj`.
@@ -65,7 +65,7 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
     ///
     /// If the last dimension does not have size 2, or memory cannot hold the result.
     fn try_conj(&self) -> Result<Self> {
-        conjugated(self, Site::here("conj"))
+        conjugate(self, Site::here("conj"))
     }
 
     /// Returns the products of complex numbers `[…, 2]`. The dimensions before the last one broadcast. PyTorch: `mul` of complex tensors.
@@ -83,7 +83,7 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
     ///
     /// If a last dimension does not have size 2, the shapes do not broadcast, or memory cannot hold the result.
     fn try_complex_mul(&self, other: &Self) -> Result<Self> {
-        product(self, other, Site::here("complex_mul"))
+        multiply(self, other, Site::here("complex_mul"))
     }
 
     /// Returns the absolute values `[…]` of complex numbers `[…, 2]`. The derivative is 0 at the number 0. The
@@ -95,7 +95,7 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
     /// If the last dimension does not have size 2, or memory cannot hold the result.
     fn try_complex_abs(&self) -> Result<Self> {
         let at = Site::here("complex_abs");
-        let shape = pairs(self, at)?;
+        let shape = check_pairs(self, at)?;
         let axis = shape.rank() - 1;
         let shape = shape.replaced(axis..axis + 1, &[]);
         self.apply_norm(2.0, &Axes::from_slice(&[axis]), at)?.apply_view(View::Reshape(shape), at)
@@ -103,31 +103,31 @@ pub trait ComplexNumbers: TensorLike<Elem: Float> {
 }
 
 /// Returns the shape of `x`, or an error if its last dimension does not have size 2.
-pub(crate) fn pairs<A: TensorLike>(x: &A, at: Site) -> Result<Shape, A::Error> {
+pub(crate) fn check_pairs<A: TensorLike>(x: &A, at: Site) -> Result<Shape, A::Error> {
     let shape = x.shape();
     match shape.last() {
         Some(2) => Ok(shape),
-        Some(_) => Err(refused::<A>(at, "Tensor must have a last dimension of size 2")),
-        None => Err(refused::<A>(at, "Input tensor must have one or more dimensions")),
+        Some(_) => Err(argument_error::<A>(at, "Tensor must have a last dimension of size 2")),
+        None => Err(argument_error::<A>(at, "Input tensor must have one or more dimensions")),
     }
 }
 
 /// Returns the real parts and the imaginary parts of complex numbers `[…, 2]`.
-fn parts<A: TensorLike>(x: &A, at: Site) -> Result<(A, A), A::Error> {
-    let axis = pairs(x, at)?.rank() - 1;
-    Ok((x.element(axis, 0, at)?, x.element(axis, 1, at)?))
+fn split_parts<A: TensorLike>(x: &A, at: Site) -> Result<(A, A), A::Error> {
+    let axis = check_pairs(x, at)?.rank() - 1;
+    Ok((x.select_axis(axis, 0, at)?, x.select_axis(axis, 1, at)?))
 }
 
-pub(crate) fn conjugated<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
-    let (re, im) = parts(x, at)?;
-    paired(&re, &im.scaled(-1.0, at)?, at)
+pub(crate) fn conjugate<A: TensorLike>(x: &A, at: Site) -> Result<A, A::Error> {
+    let (re, im) = split_parts(x, at)?;
+    join_parts(&re, &im.scale(-1.0, at)?, at)
 }
 
-pub(crate) fn product<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
-    let shape = joined(&pairs(x, at)?, &pairs(y, at)?, at)?;
-    let ((a, b), (c, d)) = (parts(&x.over(&shape, at)?, at)?, parts(&y.over(&shape, at)?, at)?);
+pub(crate) fn multiply<A: TensorLike>(x: &A, y: &A, at: Site) -> Result<A, A::Error> {
+    let shape = broadcast_shapes(&check_pairs(x, at)?, &check_pairs(y, at)?, at)?;
+    let ((a, b), (c, d)) = (split_parts(&x.expand_to(&shape, at)?, at)?, split_parts(&y.expand_to(&shape, at)?, at)?);
     let times = |x: &A, y: &A| x.apply_binary(Binary::Mul, y, at);
     let re = times(&a, &c)?.apply_binary(Binary::Sub, &times(&b, &d)?, at)?;
     let im = times(&a, &d)?.apply_binary(Binary::Add, &times(&b, &c)?, at)?;
-    paired(&re, &im, at)
+    join_parts(&re, &im, at)
 }

@@ -8,11 +8,11 @@ use wengert_tensor::ops::Result;
 use wengert_tensor::{Shape, Site};
 
 use crate::array::Array;
-use crate::complex::product;
+use crate::complex::multiply;
 use crate::length::fast_length;
 use crate::norm::Norm;
-use crate::steps::{Steps, joined, refused};
-use crate::transforms::{half_line, real_line};
+use crate::steps::{Steps, argument_error, broadcast_shapes};
+use crate::transforms::{transform_half_line, transform_real_line};
 
 /// The elements that a convolution of a signal of n elements with a signal of m elements returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,25 +53,25 @@ pub trait Convolves: Array {
         let at = Site::here("fft_convolve");
         let (left, right) = (self.shape(), other.shape());
         let (Some(&n), Some(&m)) = (left.last(), right.last()) else {
-            return Err(refused::<Self>(at, "The operands must have at least one dimension."));
+            return Err(argument_error::<Self>(at, "The operands must have at least one dimension."));
         };
         if n == 0 || m == 0 {
             let message =
                 format!("The operands must have elements along the last dimension, but got {left} and {right}.");
-            return Err(refused::<Self>(at, message));
+            return Err(argument_error::<Self>(at, message));
         }
-        let leading = |shape: &Shape| Shape::from(&shape[..shape.rank() - 1]);
-        let rank = joined(&leading(&left), &leading(&right), at)?.rank();
-        let whole = n.saturating_add(m) - 1;
-        let length = fast_length(whole);
-        let spectrum = |x: &Self| real_line(x, Some(length), -1, Norm::Backward, at);
-        let product = product(&spectrum(self)?, &spectrum(other)?, at)?;
-        let full = half_line(&product, Some(length), -1, Norm::Backward, at)?;
+        let leading_shape = |shape: &Shape| Shape::from(&shape[..shape.rank() - 1]);
+        let rank = broadcast_shapes(&leading_shape(&left), &leading_shape(&right), at)?.rank();
+        let full_len = n.saturating_add(m) - 1;
+        let fft_len = fast_length(full_len);
+        let spectrum = |x: &Self| transform_real_line(x, Some(fft_len), -1, Norm::Backward, at);
+        let product = multiply(&spectrum(self)?, &spectrum(other)?, at)?;
+        let full = transform_half_line(&product, Some(fft_len), -1, Norm::Backward, at)?;
         let len = match mode {
-            ConvolveMode::Full => whole,
+            ConvolveMode::Full => full_len,
             ConvolveMode::Same => n,
             ConvolveMode::Valid => n.max(m) - n.min(m) + 1,
         };
-        full.sliced(rank, (whole - len) / 2, len, at)
+        full.slice_axis(rank, (full_len - len) / 2, len, at)
     }
 }

@@ -68,7 +68,7 @@ pub trait Shifts: TensorLike {
     ///
     /// If a dimension does not exist, or memory cannot hold the result.
     fn try_fftshift(&self, dims: impl Into<Dims>) -> Result<Self> {
-        shifted(self, &dims.into(), |n| n / 2, Site::here("fftshift"))
+        rotate_axes(self, &dims.into(), |n| n / 2, Site::here("fftshift"))
     }
 
     /// Rotates the array so that element n/2 of each of the dimensions `dims` moves to index 0: the inverse of
@@ -78,13 +78,13 @@ pub trait Shifts: TensorLike {
     ///
     /// If a dimension does not exist, or memory cannot hold the result.
     fn try_ifftshift(&self, dims: impl Into<Dims>) -> Result<Self> {
-        shifted(self, &dims.into(), |n| n.div_ceil(2), Site::here("ifftshift"))
+        rotate_axes(self, &dims.into(), |n| n.div_ceil(2), Site::here("ifftshift"))
     }
 }
 
 /// Rotates the elements of `x` along each of the dimensions `dims`, by `step(n)` places for a dimension of size n. Elements that leave at
 /// the end return at the start.
-fn shifted<A: TensorLike>(x: &A, dims: &Dims, step: impl Fn(usize) -> usize, at: Site) -> Result<A> {
+fn rotate_axes<A: TensorLike>(x: &A, dims: &Dims, step: impl Fn(usize) -> usize, at: Site) -> Result<A> {
     let rank = x.shape().rank();
     let mut axes: Vec<usize> = if dims.is_all() { (0..rank).collect() } else { Vec::new() };
     for &dim in dims.as_slice() {
@@ -95,7 +95,11 @@ fn shifted<A: TensorLike>(x: &A, dims: &Dims, step: impl Fn(usize) -> usize, at:
         let n = x.shape()[axis];
         let step = step(n);
         if n > 1 {
-            x = A::apply_cat(&[x.sliced(axis, n - step, step, at)?, x.sliced(axis, 0, n - step, at)?], axis, at)?;
+            x = A::apply_cat(
+                &[x.slice_axis(axis, n - step, step, at)?, x.slice_axis(axis, 0, n - step, at)?],
+                axis,
+                at,
+            )?;
         }
     }
     Ok(x)

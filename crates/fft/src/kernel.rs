@@ -11,7 +11,7 @@ use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 use wengert_tensor::instances::FloatInstances;
 use wengert_tensor::{Error, Float, Scalar, Site, Tensor, each_part, num_threads};
 
-use crate::map::{Kind, Map};
+use crate::map::{LineMap, MapKind};
 
 /// The number of real numbers in a result from which several threads share its lines. A transform of 2^14 elements takes about 30 µs, and a
 /// thread wakes in about 5 µs.
@@ -22,7 +22,7 @@ const MIN_PARALLEL: usize = 1 << 14;
 /// # Errors
 ///
 /// If memory cannot hold the result, or a contiguous copy of `x`.
-pub(crate) fn transform<T: Float>(map: Map, x: &Tensor<T>, at: Site) -> Result<Tensor<T>, Error> {
+pub(crate) fn transform<T: Float>(map: LineMap, x: &Tensor<T>, at: Site) -> Result<Tensor<T>, Error> {
     let shape = map.shape(x.shape());
     let mut out = Tensor::try_full(&shape, T::ZERO).map_err(|error| with_site(error, at))?;
     if out.numel() == 0 || x.numel() == 0 {
@@ -48,7 +48,7 @@ fn with_site(error: Error, at: Site) -> Error {
 struct Lines;
 
 impl FloatInstances for Lines {
-    type Of<T: Float> = fn(Map, &[T], &mut [T]);
+    type Of<T: Float> = fn(LineMap, &[T], &mut [T]);
 
     fn f32() -> Self::Of<f32> {
         transform_lines::<f32>
@@ -61,33 +61,33 @@ impl FloatInstances for Lines {
 
 /// A floating-point type that has transforms. Each thread keeps the plans of `rustfft` for all lengths that it has used.
 trait Real: Float + FftNum {
-    fn with_plans<R>(f: impl FnOnce(&mut Plans<Self>) -> R) -> R;
+    fn with_planners<R>(f: impl FnOnce(&mut Planners<Self>) -> R) -> R;
 }
 
-struct Plans<T: FftNum> {
+struct Planners<T: FftNum> {
     complex: FftPlanner<T>,
     real: RealFftPlanner<T>,
 }
 
-impl<T: FftNum> Plans<T> {
+impl<T: FftNum> Planners<T> {
     fn new() -> Self {
-        Plans { complex: FftPlanner::new(), real: RealFftPlanner::new() }
+        Planners { complex: FftPlanner::new(), real: RealFftPlanner::new() }
     }
 }
 
 macro_rules! reals {
     ($($type:ty)*) => {$(
         impl Real for $type {
-            fn with_plans<R>(f: impl FnOnce(&mut Plans<$type>) -> R) -> R {
+            fn with_planners<R>(f: impl FnOnce(&mut Planners<$type>) -> R) -> R {
                 thread_local! {
-                    static PLANS: RefCell<Plans<$type>> = RefCell::new(Plans::new());
+                    static PLANNERS: RefCell<Planners<$type>> = RefCell::new(Planners::new());
                 }
                 let mut f = Some(f);
-                let done = PLANS.try_with(|plans| f.take().map(|f| f(&mut plans.borrow_mut())));
+                let done = PLANNERS.try_with(|planners| f.take().map(|f| f(&mut planners.borrow_mut())));
                 match (done, f) {
                     (Ok(Some(result)), _) => result,
                     // This thread is ending, and its plans were released. If a destructor now computes a transform, it gets new plans.
-                    (_, Some(f)) => f(&mut Plans::new()),
+                    (_, Some(f)) => f(&mut Planners::new()),
                     (_, None) => unreachable!("the function has run or is left"),
                 }
             }
@@ -100,35 +100,35 @@ reals!(f32 f64);
 /// A plan of `rustfft` or `realfft` for the transform of one line (a signal or a spectrum).
 enum Plan<T: FftNum> {
     Complex(Arc<dyn Fft<T>>),
-    ToHalf(Arc<dyn RealToComplex<T>>),
-    FromHalf(Arc<dyn ComplexToReal<T>>),
+    RealToHalf(Arc<dyn RealToComplex<T>>),
+    HalfToReal(Arc<dyn ComplexToReal<T>>),
 }
 
 /// Applies `map` to each line of `source`, and writes the results to `out`. Uses several threads for large arrays. Both
 /// buffers have at least one line.
-fn transform_lines<T: Real>(map: Map, source: &[T], out: &mut [T]) {
+fn transform_lines<T: Real>(map: LineMap, source: &[T], out: &mut [T]) {
     let n = map.n;
-    let plan = T::with_plans(|plans| match map.kind {
-        Kind::Forward => Plan::Complex(plans.complex.plan_fft(n, FftDirection::Forward)),
-        Kind::Inverse => Plan::Complex(plans.complex.plan_fft(n, FftDirection::Inverse)),
-        Kind::ToHalf => Plan::ToHalf(plans.real.plan_fft_forward(n)),
-        Kind::FromHalf => Plan::FromHalf(plans.real.plan_fft_inverse(n)),
+    let plan = T::with_planners(|planners| match map.kind {
+        MapKind::Forward => Plan::Complex(planners.complex.plan_fft(n, FftDirection::Forward)),
+        MapKind::Inverse => Plan::Complex(planners.complex.plan_fft(n, FftDirection::Inverse)),
+        MapKind::RealToHalf => Plan::RealToHalf(planners.real.plan_fft_forward(n)),
+        MapKind::HalfToReal => Plan::HalfToReal(planners.real.plan_fft_inverse(n)),
     });
-    let (from, to) = map.lengths();
-    let count = out.len() / to;
+    let (source_len, out_len) = map.lengths();
+    let count = out.len() / out_len;
     let threads = if out.len() < MIN_PARALLEL { 1 } else { num_threads().min(count) };
     if threads < 2 {
         return transform_part(&plan, map, source, out);
     }
     let lines_per_thread = count.div_ceil(threads);
-    let parts = source.chunks(lines_per_thread * from).zip(out.chunks_mut(lines_per_thread * to)).collect();
+    let parts = source.chunks(lines_per_thread * source_len).zip(out.chunks_mut(lines_per_thread * out_len)).collect();
     each_part(parts, true, |_, (source, out)| transform_part(&plan, map, source, out));
 }
 
 /// Applies the plan to each line of `source`, and writes the results to `out`. Both buffers are the parts that one thread computes.
-fn transform_part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]) {
-    let (from, to) = map.lengths();
-    let pairs = source.chunks_exact(from).zip(out.chunks_exact_mut(to));
+fn transform_part<T: Real>(plan: &Plan<T>, map: LineMap, source: &[T], out: &mut [T]) {
+    let (source_len, out_len) = map.lengths();
+    let pairs = source.chunks_exact(source_len).zip(out.chunks_exact_mut(out_len));
     let factor = <T as Scalar>::from_f64(map.factor);
     let zero = Complex::new(T::ZERO, T::ZERO);
     let mut spectrum = vec![zero; map.n];
@@ -141,7 +141,7 @@ fn transform_part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]
                 complex_to_pairs(&spectrum, factor, out);
             }
         }
-        Plan::ToHalf(plan) => {
+        Plan::RealToHalf(plan) => {
             let (mut scratch, mut line) = (plan.make_scratch_vec(), plan.make_input_vec());
             spectrum.truncate(map.n / 2 + 1);
             spectrum.resize(map.n / 2 + 1, zero);
@@ -153,7 +153,7 @@ fn transform_part<T: Real>(plan: &Plan<T>, map: Map, source: &[T], out: &mut [T]
                 complex_to_pairs(&spectrum, factor, out);
             }
         }
-        Plan::FromHalf(plan) => {
+        Plan::HalfToReal(plan) => {
             let mut scratch = plan.make_scratch_vec();
             spectrum.truncate(map.n / 2 + 1);
             spectrum.resize(map.n / 2 + 1, zero);

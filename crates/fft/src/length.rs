@@ -3,7 +3,7 @@
 /// Returns the smallest even number that is at least `n` and has only the prime factors 2, 3 and 5. Transforms with
 /// these numbers of elements are fast. If `n` is below 2, returns 1. If `n` is above 2^40, returns `n`.
 pub(crate) fn fast_length(n: usize) -> usize {
-    let smooth = |mut length: usize| {
+    let is_smooth = |mut length: usize| {
         for prime in [2, 3, 5] {
             while length.is_multiple_of(prime) {
                 length /= prime;
@@ -15,5 +15,5 @@ pub(crate) fn fast_length(n: usize) -> usize {
     if n > 1 << 40 {
         return n;
     }
-    (n.max(1)..).find(|&length| (n < 2 || length.is_multiple_of(2)) && smooth(length)).unwrap_or(n)
+    (n.max(1)..).find(|&length| (n < 2 || length.is_multiple_of(2)) && is_smooth(length)).unwrap_or(n)
 }

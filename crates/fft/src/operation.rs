@@ -9,21 +9,21 @@ use wengert_tensor::ops::TensorLike as _;
 use wengert_tensor::{Binary, Float, Shape, Site, Tensor, View};
 
 use crate::kernel;
-use crate::map::{Kind, Map};
+use crate::map::{LineMap, MapKind};
 
 /// A map of lines (signals or spectra) on a tape, with the source line of the call.
-pub(crate) struct Transform {
-    pub(crate) map: Map,
+pub(crate) struct RecordedMap {
+    pub(crate) map: LineMap,
     pub(crate) at: Site,
 }
 
-impl<T: Float> Operation<T> for Transform {
+impl<T: Float> Operation<T> for RecordedMap {
     fn name(&self) -> &'static str {
         match self.map.kind {
-            Kind::Forward => "fft",
-            Kind::Inverse => "ifft",
-            Kind::ToHalf => "rfft",
-            Kind::FromHalf => "irfft",
+            MapKind::Forward => "fft",
+            MapKind::Inverse => "ifft",
+            MapKind::RealToHalf => "rfft",
+            MapKind::HalfToReal => "irfft",
         }
     }
 
@@ -40,33 +40,39 @@ impl<T: Float> Operation<T> for Transform {
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, _input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        call.value_of(recorded(self.map, v, self.at))
+        call.value_of(record_map(self.map, v, self.at))
     }
 
     // A batch dimension only adds lines (signals or spectra), so the same map serves the batch.
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
-        call.value_of(recorded(self.map, call.batched(0), self.at))
+        call.value_of(record_map(self.map, call.batched(0), self.at))
     }
 }
 
 /// Records the application of `map` to `x`.
-pub(crate) fn recorded<'t, T: Float>(map: Map, x: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
-    x.tape().try_apply(Transform { map, at }, &[x])
+pub(crate) fn record_map<'t, T: Float>(map: LineMap, x: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
+    x.tape().try_apply(RecordedMap { map, at }, &[x])
 }
 
 /// Records the adjoint map of `map`, applied to `g`, which has the shape of the map's result.
-fn adjoint<'t, T: Float>(map: Map, g: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
-    let to = |kind| Map { kind, ..map };
+fn adjoint<'t, T: Float>(map: LineMap, g: Var<'t, T>, at: Site) -> Result<Var<'t, T>, Error> {
+    let with_kind = |kind| LineMap { kind, ..map };
     match map.kind {
-        Kind::Forward => recorded(to(Kind::Inverse), g, at),
-        Kind::Inverse => recorded(to(Kind::Forward), g, at),
-        Kind::ToHalf => recorded(to(Kind::FromHalf), weighted(map, g, 0.5, at)?, at),
-        Kind::FromHalf => weighted(map, recorded(to(Kind::ToHalf), g, at)?, 2.0, at),
+        MapKind::Forward => record_map(with_kind(MapKind::Inverse), g, at),
+        MapKind::Inverse => record_map(with_kind(MapKind::Forward), g, at),
+        MapKind::RealToHalf => record_map(with_kind(MapKind::HalfToReal), weight_frequencies(map, g, 0.5, at)?, at),
+        MapKind::HalfToReal => weight_frequencies(map, record_map(with_kind(MapKind::RealToHalf), g, at)?, 2.0, at),
     }
 }
 
-/// Multiplies half a spectrum by `inner` at the frequencies that have a mirror image in the other half.
-fn weighted<'t, T: Float>(map: Map, x: Var<'t, T>, inner: f64, at: Site) -> Result<Var<'t, T>, Error> {
-    let weights = x.tape().try_constant(map.weights(inner))?.apply_view(View::Expand(x.shape()), at)?;
-    x.apply_binary(Binary::Mul, &weights, at)
+/// Multiplies half a spectrum by `mirrored_weight` at the frequencies that have a mirror image in the other half.
+fn weight_frequencies<'t, T: Float>(
+    map: LineMap,
+    x: Var<'t, T>,
+    mirrored_weight: f64,
+    at: Site,
+) -> Result<Var<'t, T>, Error> {
+    let mirror_weights =
+        x.tape().try_constant(map.mirror_weights(mirrored_weight))?.apply_view(View::Expand(x.shape()), at)?;
+    x.apply_binary(Binary::Mul, &mirror_weights, at)
 }

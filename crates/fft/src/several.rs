@@ -5,10 +5,10 @@ use wengert_tensor::ops::Result;
 use wengert_tensor::{Dims, Site};
 
 use crate::array::Array;
-use crate::complex::{conjugated, pairs};
+use crate::complex::{check_pairs, conjugate};
 use crate::norm::Norm;
-use crate::steps::refused;
-use crate::transforms::{complex_line, dimension, half_line, real_line};
+use crate::steps::argument_error;
+use crate::transforms::{resolve_dim, transform_complex_line, transform_half_line, transform_real_line};
 
 /// Fourier transforms along several dimensions.
 ///
@@ -41,7 +41,7 @@ pub trait TransformsOfMany: Array {
     ///
     /// See [`TransformsOfMany`].
     fn try_fftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
-        complex_lines(self, sizes, &dims.into(), false, norm, Site::here("fftn"))
+        transform_complex_lines(self, sizes, &dims.into(), false, norm, Site::here("fftn"))
     }
 
     /// Returns the inverse transforms of complex numbers `[…, 2]` along `dims`. PyTorch: `torch.fft.ifftn`.
@@ -50,7 +50,7 @@ pub trait TransformsOfMany: Array {
     ///
     /// See [`TransformsOfMany`].
     fn try_ifftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
-        complex_lines(self, sizes, &dims.into(), true, norm, Site::here("ifftn"))
+        transform_complex_lines(self, sizes, &dims.into(), true, norm, Site::here("ifftn"))
     }
 
     /// Returns the transforms of real numbers along `dims`, as complex numbers with a new last dimension of size 2. The
@@ -61,7 +61,7 @@ pub trait TransformsOfMany: Array {
     ///
     /// See [`TransformsOfMany`]. `dims` must have at least one dimension.
     fn try_rfftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
-        real_lines(self, sizes, &dims.into(), norm, Site::here("rfftn"))
+        transform_real_lines(self, sizes, &dims.into(), norm, Site::here("rfftn"))
     }
 
     /// Returns the real signals of half spectra: the inverse of [`rfftn`](Self::rfftn). In the result, the last dimension of `dims` has the
@@ -72,7 +72,7 @@ pub trait TransformsOfMany: Array {
     ///
     /// See [`TransformsOfMany`]. `dims` must have at least one dimension.
     fn try_irfftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
-        half_lines(self, sizes, &dims.into(), norm, Site::here("irfftn"))
+        transform_half_lines(self, sizes, &dims.into(), norm, Site::here("irfftn"))
     }
 
     /// Returns the transforms of complex numbers `[…, h, w, 2]` along h and w. PyTorch: `torch.fft.fft2`.
@@ -81,7 +81,7 @@ pub trait TransformsOfMany: Array {
     ///
     /// See [`TransformsOfMany`].
     fn try_fft2(&self, norm: Norm) -> Result<Self> {
-        complex_lines(self, None, &Dims::from([-2, -1]), false, norm, Site::here("fft2"))
+        transform_complex_lines(self, None, &Dims::from([-2, -1]), false, norm, Site::here("fft2"))
     }
 
     /// Returns the inverse transforms of complex numbers `[…, h, w, 2]` along h and w. PyTorch: `torch.fft.ifft2`.
@@ -90,7 +90,7 @@ pub trait TransformsOfMany: Array {
     ///
     /// See [`TransformsOfMany`].
     fn try_ifft2(&self, norm: Norm) -> Result<Self> {
-        complex_lines(self, None, &Dims::from([-2, -1]), true, norm, Site::here("ifft2"))
+        transform_complex_lines(self, None, &Dims::from([-2, -1]), true, norm, Site::here("ifft2"))
     }
 
     /// Returns the transforms `[…, h, w/2 + 1, 2]` of real numbers `[…, h, w]`. PyTorch: `torch.fft.rfft2`.
@@ -99,7 +99,7 @@ pub trait TransformsOfMany: Array {
     ///
     /// See [`TransformsOfMany`].
     fn try_rfft2(&self, norm: Norm) -> Result<Self> {
-        real_lines(self, None, &Dims::from([-2, -1]), norm, Site::here("rfft2"))
+        transform_real_lines(self, None, &Dims::from([-2, -1]), norm, Site::here("rfft2"))
     }
 
     /// Returns the real numbers `[…, h, 2 (m - 1)]` that belong to half spectra `[…, h, m, 2]`. PyTorch: `torch.fft.irfft2`.
@@ -108,7 +108,7 @@ pub trait TransformsOfMany: Array {
     ///
     /// See [`TransformsOfMany`].
     fn try_irfft2(&self, norm: Norm) -> Result<Self> {
-        half_lines(self, None, &Dims::from([-2, -1]), norm, Site::here("irfft2"))
+        transform_half_lines(self, None, &Dims::from([-2, -1]), norm, Site::here("irfft2"))
     }
 
     /// Returns the real spectra of signals that are given by their first halves along the last dimension of `dims`: complex numbers with a
@@ -132,7 +132,7 @@ pub trait TransformsOfMany: Array {
     ///
     /// See [`TransformsOfMany`]. `dims` must have at least one dimension. Halves of one element need `sizes`, because 2 (m - 1) is 0.
     fn try_hfftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
-        mirrored_lines(self, sizes, &dims.into(), norm, Site::here("hfftn"))
+        transform_hermitian_lines(self, sizes, &dims.into(), norm, Site::here("hfftn"))
     }
 
     /// Returns the first halves of the inverse transforms of real spectra, as complex numbers with a new last dimension of size 2. This is
@@ -143,7 +143,7 @@ pub trait TransformsOfMany: Array {
     ///
     /// See [`TransformsOfMany`]. `dims` must have at least one dimension.
     fn try_ihfftn(&self, sizes: Option<&[usize]>, dims: impl Into<Dims>, norm: Norm) -> Result<Self> {
-        mirrored_halves(self, sizes, &dims.into(), norm, Site::here("ihfftn"))
+        transform_to_hermitian_halves(self, sizes, &dims.into(), norm, Site::here("ihfftn"))
     }
 
     /// Returns the real spectra `[…, h, 2 (m - 1)]` of signals that are given by their halves `[…, h, m, 2]`; see [`hfftn`](Self::hfftn).
@@ -153,7 +153,7 @@ pub trait TransformsOfMany: Array {
     ///
     /// See [`TransformsOfMany`].
     fn try_hfft2(&self, norm: Norm) -> Result<Self> {
-        mirrored_lines(self, None, &Dims::from([-2, -1]), norm, Site::here("hfft2"))
+        transform_hermitian_lines(self, None, &Dims::from([-2, -1]), norm, Site::here("hfft2"))
     }
 
     /// Returns the halves `[…, h, w/2 + 1, 2]` of the inverse transforms of real spectra `[…, h, w]`; see [`ihfftn`](Self::ihfftn). PyTorch:
@@ -163,7 +163,7 @@ pub trait TransformsOfMany: Array {
     ///
     /// See [`TransformsOfMany`].
     fn try_ihfft2(&self, norm: Norm) -> Result<Self> {
-        mirrored_halves(self, None, &Dims::from([-2, -1]), norm, Site::here("ihfft2"))
+        transform_to_hermitian_halves(self, None, &Dims::from([-2, -1]), norm, Site::here("ihfft2"))
     }
 }
 
@@ -173,25 +173,25 @@ type Line = (usize, Option<usize>);
 
 /// Returns pairs of a dimension and its size for an array with `rank` dimensions, in the caller's order. Returns an
 /// error if `dims` or `sizes` do not fit the array or each other.
-fn lines<A: Array>(sizes: Option<&[usize]>, dims: &Dims, rank: usize, at: Site) -> Result<Vec<Line>, A::Error> {
+fn resolve_lines<A: Array>(sizes: Option<&[usize]>, dims: &Dims, rank: usize, at: Site) -> Result<Vec<Line>, A::Error> {
     let size = |k: usize| sizes.map(|sizes| sizes[k]);
     if dims.is_all() {
         let count = sizes.map_or(rank, <[usize]>::len);
         if count > rank {
             let message = format!("Got shape with {count} values but input tensor only has {rank} dimensions.");
-            return Err(refused::<A>(at, message));
+            return Err(argument_error::<A>(at, message));
         }
         return Ok((0..count).map(|k| (rank - count + k, size(k))).collect());
     }
     let dims = dims.as_slice();
     if sizes.is_some_and(|sizes| sizes.len() != dims.len()) {
-        return Err(refused::<A>(at, "When given, dim and shape arguments must have the same length"));
+        return Err(argument_error::<A>(at, "When given, dim and shape arguments must have the same length"));
     }
     let mut lines: Vec<Line> = Vec::with_capacity(dims.len());
     for (k, &dim) in dims.iter().enumerate() {
-        let axis = dimension::<A>(dim, rank, at)?;
+        let axis = resolve_dim::<A>(dim, rank, at)?;
         if lines.iter().any(|&(other, _)| other == axis) {
-            return Err(refused::<A>(at, "FFT dims must be unique"));
+            return Err(argument_error::<A>(at, "FFT dims must be unique"));
         }
         lines.push((axis, size(k)));
     }
@@ -199,13 +199,13 @@ fn lines<A: Array>(sizes: Option<&[usize]>, dims: &Dims, rank: usize, at: Site) 
 }
 
 /// Returns the last entry of `lines` (pairs of a dimension and a size) and the entries before it, or PyTorch's error if `lines` is empty.
-fn last<A: Array>(lines: &[Line], at: Site) -> Result<(Line, &[Line]), A::Error> {
+fn split_last_line<A: Array>(lines: &[Line], at: Site) -> Result<(Line, &[Line]), A::Error> {
     let message = || format!("{} must transform at least one axis", at.operation.replace("fft2", "fftn"));
-    let (&last, others) = lines.split_last().ok_or_else(|| refused::<A>(at, message()))?;
+    let (&last, others) = lines.split_last().ok_or_else(|| argument_error::<A>(at, message()))?;
     Ok((last, others))
 }
 
-fn complex_lines<A: Array>(
+fn transform_complex_lines<A: Array>(
     x: &A,
     sizes: Option<&[usize]>,
     dims: &Dims,
@@ -213,37 +213,45 @@ fn complex_lines<A: Array>(
     norm: Norm,
     at: Site,
 ) -> Result<A> {
-    let lines = lines::<A>(sizes, dims, pairs(x, at)?.rank() - 1, at)?;
-    lines.iter().try_fold(x.clone(), |x, &(axis, n)| complex_line(&x, n, axis, inverse, norm, at))
+    let lines = resolve_lines::<A>(sizes, dims, check_pairs(x, at)?.rank() - 1, at)?;
+    lines.iter().try_fold(x.clone(), |x, &(axis, n)| transform_complex_line(&x, n, axis, inverse, norm, at))
 }
 
-fn real_lines<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm, at: Site) -> Result<A> {
-    let lines = lines::<A>(sizes, dims, x.shape().rank(), at)?;
-    let ((axis, n), others) = last::<A>(&lines, at)?;
-    let half = real_line(x, n, axis, norm, at)?;
-    others.iter().try_fold(half, |x, &(axis, n)| complex_line(&x, n, axis, false, norm, at))
+fn transform_real_lines<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm, at: Site) -> Result<A> {
+    let lines = resolve_lines::<A>(sizes, dims, x.shape().rank(), at)?;
+    let ((axis, n), others) = split_last_line::<A>(&lines, at)?;
+    let half = transform_real_line(x, n, axis, norm, at)?;
+    others.iter().try_fold(half, |x, &(axis, n)| transform_complex_line(&x, n, axis, false, norm, at))
 }
 
-fn half_lines<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm, at: Site) -> Result<A> {
-    let lines = lines::<A>(sizes, dims, pairs(x, at)?.rank() - 1, at)?;
-    let ((axis, n), others) = last::<A>(&lines, at)?;
-    let half = others.iter().try_fold(x.clone(), |x, &(axis, n)| complex_line(&x, n, axis, true, norm, at))?;
-    half_line(&half, n, axis, norm, at)
+fn transform_half_lines<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm, at: Site) -> Result<A> {
+    let lines = resolve_lines::<A>(sizes, dims, check_pairs(x, at)?.rank() - 1, at)?;
+    let ((axis, n), others) = split_last_line::<A>(&lines, at)?;
+    let half =
+        others.iter().try_fold(x.clone(), |x, &(axis, n)| transform_complex_line(&x, n, axis, true, norm, at))?;
+    transform_half_line(&half, n, axis, norm, at)
 }
 
 /// Computes [`hfftn`](TransformsOfMany::hfftn): forward transforms along the other dimensions, and then `hfft` along the last one. `hfft` is
 /// the real inverse transform of the conjugate, with the other normalization.
-fn mirrored_lines<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm, at: Site) -> Result<A> {
-    let lines = lines::<A>(sizes, dims, pairs(x, at)?.rank() - 1, at)?;
-    let ((axis, n), others) = last::<A>(&lines, at)?;
-    let half = others.iter().try_fold(x.clone(), |x, &(axis, n)| complex_line(&x, n, axis, false, norm, at))?;
-    half_line(&conjugated(&half, at)?, n, axis, norm.swapped(), at)
+fn transform_hermitian_lines<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm, at: Site) -> Result<A> {
+    let lines = resolve_lines::<A>(sizes, dims, check_pairs(x, at)?.rank() - 1, at)?;
+    let ((axis, n), others) = split_last_line::<A>(&lines, at)?;
+    let half =
+        others.iter().try_fold(x.clone(), |x, &(axis, n)| transform_complex_line(&x, n, axis, false, norm, at))?;
+    transform_half_line(&conjugate(&half, at)?, n, axis, norm.swapped(), at)
 }
 
 /// Computes [`ihfftn`](TransformsOfMany::ihfftn): `ihfft` along the last dimension, and then inverse transforms along the other dimensions.
-fn mirrored_halves<A: Array>(x: &A, sizes: Option<&[usize]>, dims: &Dims, norm: Norm, at: Site) -> Result<A> {
-    let lines = lines::<A>(sizes, dims, x.shape().rank(), at)?;
-    let ((axis, n), others) = last::<A>(&lines, at)?;
-    let half = conjugated(&real_line(x, n, axis, norm.swapped(), at)?, at)?;
-    others.iter().try_fold(half, |x, &(axis, n)| complex_line(&x, n, axis, true, norm, at))
+fn transform_to_hermitian_halves<A: Array>(
+    x: &A,
+    sizes: Option<&[usize]>,
+    dims: &Dims,
+    norm: Norm,
+    at: Site,
+) -> Result<A> {
+    let lines = resolve_lines::<A>(sizes, dims, x.shape().rank(), at)?;
+    let ((axis, n), others) = split_last_line::<A>(&lines, at)?;
+    let half = conjugate(&transform_real_line(x, n, axis, norm.swapped(), at)?, at)?;
+    others.iter().try_fold(half, |x, &(axis, n)| transform_complex_line(&x, n, axis, true, norm, at))
 }

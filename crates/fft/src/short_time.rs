@@ -5,13 +5,13 @@ use wengert_tensor::ops::{PadMode, Padding, Result, TensorLike};
 use wengert_tensor::{Binary, Error, Float, Scalar, Shape, Site, Tensor, View};
 
 use crate::array::Array;
-use crate::complex::pairs;
+use crate::complex::check_pairs;
 use crate::norm::Norm;
-use crate::steps::{Steps, check_size, paired, refused};
-use crate::transforms::{complex_line, half_line, real_line};
+use crate::steps::{Steps, argument_error, check_size, join_parts};
+use crate::transforms::{transform_complex_line, transform_half_line, transform_real_line};
 
 /// The smallest sum of squared windows by which [`ShortTime::istft`] divides, as in PyTorch.
-const MIN_OVERLAP: f64 = 1e-11;
+const MIN_SQUARED_WINDOW_SUM: f64 = 1e-11;
 
 /// The settings of a short-time Fourier transform. The setters are named like the arguments of PyTorch's `torch.stft`.
 #[derive(Clone, Debug)]
@@ -84,21 +84,23 @@ impl<T: Float> Stft<T> {
         self
     }
 
+    /// Returns the normalization of the transform of each frame.
     fn norm(&self) -> Norm {
         if self.normalized { Norm::Ortho } else { Norm::Backward }
     }
 
     /// Returns the number of elements that centred frames add on each side of the signal.
-    fn margin(&self) -> usize {
+    fn center_padding(&self) -> usize {
         if self.center { self.n_fft / 2 } else { 0 }
     }
 
-    fn frequencies(&self) -> usize {
+    /// Returns the number of frequencies in a spectrum.
+    fn frequency_count(&self) -> usize {
         if self.onesided { self.n_fft / 2 + 1 } else { self.n_fft }
     }
 
     /// Returns the frames of the signals `[…, total]`: windows along the dimension `axis`.
-    fn frames(&self, axis: usize) -> View {
+    fn frame_view(&self, axis: usize) -> View {
         View::Unfold { axis, size: self.n_fft, step: self.hop_length }
     }
 
@@ -108,18 +110,18 @@ impl<T: Float> Stft<T> {
     ///
     /// If a setting is out of its range.
     #[track_caller]
-    fn weights<A: Array<Elem = T>>(&self, at: Site) -> Result<Option<Tensor<T>>, A::Error> {
+    fn padded_window<A: Array<Elem = T>>(&self, at: Site) -> Result<Option<Tensor<T>>, A::Error> {
         let n = self.n_fft;
         if n == 0 || self.hop_length == 0 {
             let message = format!("n_fft and hop_length must be positive, but got {n} and {}", self.hop_length);
-            return Err(refused::<A>(at, message));
+            return Err(argument_error::<A>(at, message));
         }
         let Some(window) = &self.window else { return Ok(None) };
         let shape = window.shape();
         if shape.rank() != 1 || !(1..=n).contains(&shape[0]) {
             let message =
                 format!("The window must have the shape [win_length] with 1 to {n} elements, but has {shape}");
-            return Err(refused::<A>(at, message));
+            return Err(argument_error::<A>(at, message));
         }
         let left = (n - shape[0]) / 2;
         let right = n - shape[0] - left;
@@ -159,26 +161,26 @@ pub trait ShortTime: Array {
     /// If the signals are shorter than a frame, or as short as the padding. If memory cannot hold the result.
     fn try_stft(&self, options: &Stft<Self::Elem>) -> Result<Self> {
         let at = Site::here("stft");
-        let weights = options.weights::<Self>(at)?;
+        let weights = options.padded_window::<Self>(at)?;
         let Some(axis) = self.shape().rank().checked_sub(1) else {
-            return Err(refused::<Self>(at, "The signals must have at least one dimension."));
+            return Err(argument_error::<Self>(at, "The signals must have at least one dimension."));
         };
-        let signals = padded(self, options, at)?;
+        let signals = pad_signals(self, options, at)?;
         let (n, len) = (options.n_fft, signals.shape()[axis]);
         if n > len {
-            return Err(refused::<Self>(
+            return Err(argument_error::<Self>(
                 at,
                 format!("A frame of n_fft = {n} elements is longer than the signals of {len}"),
             ));
         }
-        let frames = weighted(&signals.apply_view(options.frames(axis), at)?, weights.as_ref(), at)?;
+        let frames = apply_window(&signals.apply_view(options.frame_view(axis), at)?, weights.as_ref(), at)?;
         let spectra = if options.onesided {
-            real_line(&frames, None, -1, options.norm(), at)?
+            transform_real_line(&frames, None, -1, options.norm(), at)?
         } else {
-            let zeros = frames.try_number(Self::Elem::ZERO)?.over(&frames.shape(), at)?;
-            complex_line(&paired(&frames, &zeros, at)?, None, -1, false, options.norm(), at)?
+            let zeros = frames.try_number(Self::Elem::ZERO)?.expand_to(&frames.shape(), at)?;
+            transform_complex_line(&join_parts(&frames, &zeros, at)?, None, -1, false, options.norm(), at)?
         };
-        spectra.moved(axis, axis + 1, at)
+        spectra.move_axis(axis, axis + 1, at)
     }
 
     /// Returns the signals `[…, n]` of spectra `[…, f, t, 2]`: the inverse of [`stft`](Self::stft) with the same options. Overlapping frames
@@ -193,49 +195,50 @@ pub trait ShortTime: Array {
     /// cannot hold the result.
     fn try_istft(&self, options: &Stft<Self::Elem>, length: Option<usize>) -> Result<Self> {
         let at = Site::here("istft");
-        let weights = options.weights::<Self>(at)?;
-        let shape = pairs(self, at)?;
-        let (n, count) = (options.n_fft, options.frequencies());
+        let weights = options.padded_window::<Self>(at)?;
+        let shape = check_pairs(self, at)?;
+        let (n, count) = (options.n_fft, options.frequency_count());
         let axis = match shape.rank().checked_sub(3) {
             Some(axis) if shape[axis] == count && shape[axis + 1] > 0 => axis,
             _ => {
                 let message = format!("Expected spectra […, {count}, t, 2] with at least one frame, but got {shape}");
-                return Err(refused::<Self>(at, message));
+                return Err(argument_error::<Self>(at, message));
             }
         };
-        let spectra = self.moved(axis, axis + 1, at)?;
-        let frames = half_line(&spectra, Some(n), -1, options.norm(), at)?;
-        let frames = weighted(&frames, weights.as_ref(), at)?;
+        let spectra = self.move_axis(axis, axis + 1, at)?;
+        let frames = transform_half_line(&spectra, Some(n), -1, options.norm(), at)?;
+        let frames = apply_window(&frames, weights.as_ref(), at)?;
         let total = (shape[axis + 1] - 1).saturating_mul(options.hop_length).saturating_add(n);
         let signals: Shape = shape[..axis].iter().copied().chain([total]).collect();
         check_size::<Self>(&signals, at)?;
-        let sums = frames.apply_embed(options.frames(axis), &signals, at)?;
-        let start = options.margin();
+        let sums = frames.apply_embed(options.frame_view(axis), &signals, at)?;
+        let start = options.center_padding();
         let len = length.unwrap_or(total - 2 * start);
-        let kept = len.min(total - start);
-        let squares = overlap(options, weights, total, shape[axis + 1], at)?.sliced(0, start, kept, at)?;
+        let kept_len = len.min(total - start);
+        let squares =
+            sum_squared_windows(options, weights, total, shape[axis + 1], at)?.slice_axis(0, start, kept_len, at)?;
         let smallest = squares.iter().fold(f64::INFINITY, |smallest, square| smallest.min(square.to_f64()));
-        if kept == 0 || smallest < MIN_OVERLAP {
-            let message = if kept == 0 {
+        if kept_len == 0 || smallest < MIN_SQUARED_WINDOW_SUM {
+            let message = if kept_len == 0 {
                 "The signals must have at least one element.".to_owned()
             } else {
                 format!(
                     "The sum of the squared windows must be at least 1e-11, but its minimum is {smallest:.2e}. A smaller hop_length helps."
                 )
             };
-            return Err(refused::<Self>(at, message));
+            return Err(argument_error::<Self>(at, message));
         }
-        let sums = sums.sliced(axis, start, kept, at)?;
-        let divisor = sums.try_constant(&squares)?.over(&sums.shape(), at)?;
-        sums.apply_binary(Binary::Div, &divisor, at)?.resized(axis, len, at)
+        let sums = sums.slice_axis(axis, start, kept_len, at)?;
+        let divisor = sums.try_constant(&squares)?.expand_to(&sums.shape(), at)?;
+        sums.apply_binary(Binary::Div, &divisor, at)?.resize_axis(axis, len, at)
     }
 }
 
 /// Returns the signals `[…, n]` with the padding of centred frames.
 #[track_caller]
-fn padded<A: Array>(x: &A, options: &Stft<A::Elem>, at: Site) -> Result<A> {
-    let margin = options.margin();
-    if margin == 0 {
+fn pad_signals<A: Array>(x: &A, options: &Stft<A::Elem>, at: Site) -> Result<A> {
+    let center_padding = options.center_padding();
+    if center_padding == 0 {
         return Ok(x.clone());
     }
     let shape = x.shape();
@@ -244,20 +247,20 @@ fn padded<A: Array>(x: &A, options: &Stft<A::Elem>, at: Site) -> Result<A> {
     // joined to one.
     let count = Shape::from(&shape[..last]).numel();
     let lines = x.apply_view(View::Reshape(Shape::from([count, shape[last]])), at)?;
-    let padded = lines.try_pad(&[margin as isize; 2], options.pad_mode)?;
+    let padded = lines.try_pad(&[center_padding as isize; 2], options.pad_mode)?;
     let size = padded.shape()[1];
     padded.apply_view(View::Reshape(shape.replaced(last..last + 1, &[size])), at)
 }
 
 /// Returns the frames `[…, t, n]`, times the weights `[n]`.
-fn weighted<A: Array>(frames: &A, weights: Option<&Tensor<A::Elem>>, at: Site) -> Result<A> {
+fn apply_window<A: Array>(frames: &A, weights: Option<&Tensor<A::Elem>>, at: Site) -> Result<A> {
     let Some(weights) = weights else { return Ok(frames.clone()) };
-    let weights = frames.try_constant(weights)?.over(&frames.shape(), at)?;
+    let weights = frames.try_constant(weights)?.expand_to(&frames.shape(), at)?;
     frames.apply_binary(Binary::Mul, &weights, at)
 }
 
 /// Returns, for each of the `total` elements of a signal, the sum of the squared weights that it has in the `count` frames.
-fn overlap<T: Float>(
+fn sum_squared_windows<T: Float>(
     options: &Stft<T>,
     weights: Option<Tensor<T>>,
     total: usize,
@@ -268,6 +271,6 @@ fn overlap<T: Float>(
         Some(weights) => weights.apply_binary(Binary::Mul, &weights, at)?,
         None => Tensor::try_full([options.n_fft], T::ONE)?,
     };
-    let frames = squares.over(&Shape::from([count, options.n_fft]), at)?;
-    frames.apply_embed(options.frames(0), &Shape::from([total]), at)
+    let frames = squares.expand_to(&Shape::from([count, options.n_fft]), at)?;
+    frames.apply_embed(options.frame_view(0), &Shape::from([total]), at)
 }

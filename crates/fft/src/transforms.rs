@@ -5,10 +5,10 @@ use wengert_tensor::ops::Result;
 use wengert_tensor::{Position, Site, axis};
 
 use crate::array::Array;
-use crate::complex::{conjugated, pairs};
-use crate::map::{Kind, Map};
+use crate::complex::{check_pairs, conjugate};
+use crate::map::{LineMap, MapKind};
 use crate::norm::Norm;
-use crate::steps::{Steps, check_size, refused};
+use crate::steps::{Steps, argument_error, check_size};
 
 /// Fourier transforms along one dimension.
 ///
@@ -51,7 +51,7 @@ pub trait Transforms: Array {
     ///
     /// See [`Transforms`].
     fn try_fft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
-        complex_line(self, n, dim, false, norm, Site::here("fft"))
+        transform_complex_line(self, n, dim, false, norm, Site::here("fft"))
     }
 
     /// Returns the inverse transforms x_j = Σ X_k e^(2πi jk/n) / n, summed over k, of complex numbers `[…, n, 2]` along `dim`. Without `n`,
@@ -61,7 +61,7 @@ pub trait Transforms: Array {
     ///
     /// See [`Transforms`].
     fn try_ifft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
-        complex_line(self, n, dim, true, norm, Site::here("ifft"))
+        transform_complex_line(self, n, dim, true, norm, Site::here("ifft"))
     }
 
     /// Returns the transforms of real numbers `[…, n]` along `dim`, as complex numbers `[…, n/2 + 1, 2]`. The other half of the
@@ -82,7 +82,7 @@ pub trait Transforms: Array {
     ///
     /// See [`Transforms`].
     fn try_rfft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
-        real_line(self, n, dim, norm, Site::here("rfft"))
+        transform_real_line(self, n, dim, norm, Site::here("rfft"))
     }
 
     /// Returns the real signals `[…, n]` of half spectra `[…, m, 2]`: the inverse of [`rfft`](Self::rfft). The default of `n` is 2 (m - 1).
@@ -93,7 +93,7 @@ pub trait Transforms: Array {
     ///
     /// See [`Transforms`]. If `n` is not given, the half spectra must also have at least two frequencies.
     fn try_irfft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
-        half_line(self, n, dim, norm, Site::here("irfft"))
+        transform_half_line(self, n, dim, norm, Site::here("irfft"))
     }
 
     /// Returns the real spectra `[…, n]` of signals that are given by their first halves `[…, m, 2]`. The other half of each signal is the
@@ -104,7 +104,7 @@ pub trait Transforms: Array {
     /// See [`Transforms`]. If `n` is not given, the half spectra must also have at least two frequencies.
     fn try_hfft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
         let at = Site::here("hfft");
-        half_line(&conjugated(self, at)?, n, dim, norm.swapped(), at)
+        transform_half_line(&conjugate(self, at)?, n, dim, norm.swapped(), at)
     }
 
     /// Returns the first halves `[…, n/2 + 1, 2]` of the inverse transforms of real spectra `[…, n]`. This is the inverse of
@@ -115,26 +115,26 @@ pub trait Transforms: Array {
     /// See [`Transforms`].
     fn try_ihfft(&self, n: Option<usize>, dim: impl Position, norm: Norm) -> Result<Self> {
         let at = Site::here("ihfft");
-        conjugated(&real_line(self, n, dim, norm.swapped(), at)?, at)
+        conjugate(&transform_real_line(self, n, dim, norm.swapped(), at)?, at)
     }
 }
 
 /// Returns the index of the dimension `dim`, which may be negative, in a shape of `rank` dimensions. Returns an error
 /// if there is no such dimension.
-pub(crate) fn dimension<A: Array>(dim: impl Position, rank: usize, at: Site) -> Result<usize, A::Error> {
+pub(crate) fn resolve_dim<A: Array>(dim: impl Position, rank: usize, at: Site) -> Result<usize, A::Error> {
     if rank == 0 {
         let dim = dim.position();
-        return Err(refused::<A>(at, format!("Dimension specified as {dim} but tensor has no dimensions")));
+        return Err(argument_error::<A>(at, format!("Dimension specified as {dim} but tensor has no dimensions")));
     }
     Ok(axis(dim, rank, at)?)
 }
 
 /// Returns the number `n` of elements to transform, or PyTorch's error if `n` is 0.
-fn points<A: Array>(n: usize, at: Site) -> Result<usize, A::Error> {
-    if n > 0 { Ok(n) } else { Err(refused::<A>(at, "Invalid number of data points (0) specified")) }
+fn check_point_count<A: Array>(n: usize, at: Site) -> Result<usize, A::Error> {
+    if n > 0 { Ok(n) } else { Err(argument_error::<A>(at, "Invalid number of data points (0) specified")) }
 }
 
-pub(crate) fn complex_line<A: Array>(
+pub(crate) fn transform_complex_line<A: Array>(
     x: &A,
     n: Option<usize>,
     dim: impl Position,
@@ -142,33 +142,45 @@ pub(crate) fn complex_line<A: Array>(
     norm: Norm,
     at: Site,
 ) -> Result<A> {
-    let shape = pairs(x, at)?;
+    let shape = check_pairs(x, at)?;
     let last = shape.rank().saturating_sub(2);
-    let axis = dimension::<A>(dim, shape.rank() - 1, at)?;
-    let n = points::<A>(n.unwrap_or(shape[axis]), at)?;
-    let kind = if inverse { Kind::Inverse } else { Kind::Forward };
-    let map = Map { kind, n, factor: norm.factor(n, inverse) };
-    x.resized(axis, n, at)?.moved(axis, last, at)?.mapped(map, at)?.moved(last, axis, at)
+    let axis = resolve_dim::<A>(dim, shape.rank() - 1, at)?;
+    let n = check_point_count::<A>(n.unwrap_or(shape[axis]), at)?;
+    let kind = if inverse { MapKind::Inverse } else { MapKind::Forward };
+    let map = LineMap { kind, n, factor: norm.factor(n, inverse) };
+    x.resize_axis(axis, n, at)?.move_axis(axis, last, at)?.apply_map(map, at)?.move_axis(last, axis, at)
 }
 
-pub(crate) fn real_line<A: Array>(x: &A, n: Option<usize>, dim: impl Position, norm: Norm, at: Site) -> Result<A> {
+pub(crate) fn transform_real_line<A: Array>(
+    x: &A,
+    n: Option<usize>,
+    dim: impl Position,
+    norm: Norm,
+    at: Site,
+) -> Result<A> {
     let shape = x.shape();
-    let axis = dimension::<A>(dim, shape.rank(), at)?;
-    let (n, last) = (points::<A>(n.unwrap_or(shape[axis]), at)?, shape.rank() - 1);
-    let map = Map { kind: Kind::ToHalf, n, factor: norm.factor(n, false) };
-    let lines = x.resized(axis, n, at)?.moved(axis, last, at)?;
+    let axis = resolve_dim::<A>(dim, shape.rank(), at)?;
+    let (n, last) = (check_point_count::<A>(n.unwrap_or(shape[axis]), at)?, shape.rank() - 1);
+    let map = LineMap { kind: MapKind::RealToHalf, n, factor: norm.factor(n, false) };
+    let lines = x.resize_axis(axis, n, at)?.move_axis(axis, last, at)?;
     check_size::<A>(&map.shape(&lines.shape()), at)?;
-    lines.mapped(map, at)?.moved(last, axis, at)
+    lines.apply_map(map, at)?.move_axis(last, axis, at)
 }
 
-pub(crate) fn half_line<A: Array>(x: &A, n: Option<usize>, dim: impl Position, norm: Norm, at: Site) -> Result<A> {
-    let shape = pairs(x, at)?;
+pub(crate) fn transform_half_line<A: Array>(
+    x: &A,
+    n: Option<usize>,
+    dim: impl Position,
+    norm: Norm,
+    at: Site,
+) -> Result<A> {
+    let shape = check_pairs(x, at)?;
     let last = shape.rank().saturating_sub(2);
-    let axis = dimension::<A>(dim, shape.rank() - 1, at)?;
+    let axis = resolve_dim::<A>(dim, shape.rank() - 1, at)?;
     if n.is_none() && shape[axis] == 0 {
-        return Err(refused::<A>(at, "Invalid number of data points (-2) specified"));
+        return Err(argument_error::<A>(at, "Invalid number of data points (-2) specified"));
     }
-    let n = points::<A>(n.unwrap_or_else(|| 2 * (shape[axis] - 1)), at)?;
-    let map = Map { kind: Kind::FromHalf, n, factor: norm.factor(n, true) };
-    x.resized(axis, n / 2 + 1, at)?.moved(axis, last, at)?.mapped(map, at)?.moved(last, axis, at)
+    let n = check_point_count::<A>(n.unwrap_or_else(|| 2 * (shape[axis] - 1)), at)?;
+    let map = LineMap { kind: MapKind::HalfToReal, n, factor: norm.factor(n, true) };
+    x.resize_axis(axis, n / 2 + 1, at)?.move_axis(axis, last, at)?.apply_map(map, at)?.move_axis(last, axis, at)
 }

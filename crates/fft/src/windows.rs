@@ -97,8 +97,8 @@ fn bessel_ratio(x: f64, y: f64) -> f64 {
         terms = (terms.0 * (x / (k * k)), terms.1 * (y / (k * k)));
         sums = (sums.0 + terms.0, sums.1 + terms.1);
         if sums.1 > 1e200 {
-            let smaller = |(x, y): (f64, f64)| (x * 1e-200, y * 1e-200);
-            (terms, sums) = (smaller(terms), smaller(sums));
+            let rescale = |(x, y): (f64, f64)| (x * 1e-200, y * 1e-200);
+            (terms, sums) = (rescale(terms), rescale(sums));
         }
     }
     sums.0 / sums.1

@@ -7,16 +7,16 @@ use crate::numerics::failure::Failure;
 /// The minimum number of multiplications in a range of average size. A range of matrices is a task of one thread. A larger minimum leaves
 /// fewer ranges for the threads. With a smaller minimum, the start of a task is noticeable: it takes about 2 µs, and 100 000
 /// multiplications take 20 to 100 µs.
-const LEAST_WORK: usize = 100_000;
+const MIN_WORK: usize = 100_000;
 
 /// The time in which a kernel reads and writes one element of a small matrix, in multiplications. Measured with matrices of 4 and 8 rows.
-pub(crate) const MOVES: usize = 4;
+pub(crate) const ELEMENT_MOVE_COST: usize = 4;
 
 /// The maximum number of ranges per thread, on average. A thread that has finished its ranges takes over ranges of slower threads.
 const RANGES_PER_THREAD: usize = 4;
 
 /// A contiguous range of the matrices of a batch, with its parts of the results. Each range is one task of the thread pool.
-struct Range<'a, T, E, const N: usize> {
+struct BatchRange<'a, T, E, const N: usize> {
     start: usize,
     count: usize,
     outputs: [&'a mut [T]; N],
@@ -53,14 +53,14 @@ pub(crate) fn for_each_range<T: Float, E: Send, const N: usize>(
     if count == 0 {
         return Ok(());
     }
-    let threads = match count.saturating_mul(cost) / LEAST_WORK {
+    let threads = match count.saturating_mul(cost) / MIN_WORK {
         0 | 1 => 1,
         _ => num_threads(),
     };
     if threads == 1 {
         return work(0, count, outputs);
     }
-    let ranges = (count.saturating_mul(cost) / LEAST_WORK).min(threads * RANGES_PER_THREAD).min(count);
+    let ranges = (count.saturating_mul(cost) / MIN_WORK).min(threads * RANGES_PER_THREAD).min(count);
     let sizes: [usize; N] = std::array::from_fn(|position| outputs[position].len() / count);
     let mut results: Vec<Result<(), E>> = (0..ranges).map(|_| Ok(())).collect();
     let (mut tasks, mut rest) = (Vec::with_capacity(ranges), outputs);
@@ -70,7 +70,7 @@ pub(crate) fn for_each_range<T: Float, E: Send, const N: usize>(
         for ((part, rest), size) in parts.iter_mut().zip(&mut rest).zip(sizes) {
             *part = rest.split_off_mut(..(end - start) * size).unwrap_or_default();
         }
-        tasks.push(Range { start, count: end - start, outputs: parts, result });
+        tasks.push(BatchRange { start, count: end - start, outputs: parts, result });
     }
     each_part(tasks, true, |_, range| *range.result = work(range.start, range.count, range.outputs));
     results.into_iter().collect()
@@ -90,18 +90,18 @@ pub(crate) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Computes the results of each matrix of the batch. All inputs and results have the batch dimensions first. `each` gets the elements
-    /// of one matrix from each input, and the memory for one matrix from each result.
+    /// Computes the results of each matrix of the batch. All inputs and results have the batch dimensions first. `compute_matrix` gets the
+    /// elements of one matrix from each input, and the memory for one matrix from each result.
     ///
     /// # Errors
     ///
-    /// If `each` fails for a matrix, or there is not enough memory. The error of a failed iteration or of a non-finite element names the
-    /// first such matrix, unless there are no batch dimensions.
+    /// If `compute_matrix` fails for a matrix, or there is not enough memory. The error of a failed iteration or of a non-finite element
+    /// names the first such matrix, unless there are no batch dimensions.
     pub(crate) fn compute<T: Float, const M: usize, const N: usize>(
         &self,
         inputs: [&Tensor<T>; M],
         shapes: &[Shape; N],
-        each: impl Fn([&[T]; M], [&mut [T]; N]) -> Result<(), Failure> + Sync,
+        compute_matrix: impl Fn([&[T]; M], [&mut [T]; N]) -> Result<(), Failure> + Sync,
     ) -> Result<Vec<Tensor<T>>, Error> {
         let mut outputs = shapes.iter().map(|shape| Tensor::try_full(shape, T::ZERO)).collect::<Result<Vec<_>, _>>()?;
         // A batch of any number of matrices without elements needs no computation.
@@ -110,15 +110,15 @@ impl Batch<'_> {
         let sources: [&[T]; M] = std::array::from_fn(|input| inputs[input].as_slice().unwrap_or_default());
         let mut rest = outputs.iter_mut().map(Tensor::make_mut);
         let data: [&mut [T]; N] = std::array::from_fn(|_| rest.next().unwrap_or_default());
-        for_each_range(count, self.cost, data, |first, range, mut data| {
-            let lengths: [usize; N] = std::array::from_fn(|output| data[output].len() / range);
-            for index in first..first + range {
+        for_each_range(count, self.cost, data, |first, count_in_range, mut data| {
+            let lengths: [usize; N] = std::array::from_fn(|output| data[output].len() / count_in_range);
+            for index in first..first + count_in_range {
                 let matrices = sources.map(|source| &source[index * (source.len() / count)..][..source.len() / count]);
                 let mut results = std::array::from_fn(|_| Default::default());
                 for ((result, data), length) in results.iter_mut().zip(&mut data).zip(lengths) {
                     *result = data.split_off_mut(..length).unwrap_or_default();
                 }
-                each(matrices, results).map_err(|failure| (index, failure))?;
+                compute_matrix(matrices, results).map_err(|failure| (index, failure))?;
             }
             Ok(())
         })

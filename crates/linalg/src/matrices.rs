@@ -23,7 +23,7 @@ pub(crate) fn check_rank(operation: &str, name: &str, shape: &Shape, at: Site) -
 /// Returns an error unless the array is a batch of square matrices.
 pub(crate) fn check_square(operation: &str, shape: &Shape, at: Site) -> Result<(), Error> {
     check_rank(operation, "A", shape, at)?;
-    let (rows, columns) = sizes(shape);
+    let (rows, columns) = matrix_size(shape);
     if rows == columns {
         return Ok(());
     }
@@ -33,7 +33,7 @@ pub(crate) fn check_square(operation: &str, shape: &Shape, at: Site) -> Result<(
 
 /// Returns an error unless the sizes of the matrices fit the equation A X = B, or X A = B if `left` is false.
 pub(crate) fn check_equation(operation: &str, a: &Shape, b: &Shape, left: bool, at: Site) -> Result<(), Error> {
-    let ((n, columns), (rows, width)) = (sizes(a), sizes(b));
+    let ((n, columns), (rows, width)) = (matrix_size(a), matrix_size(b));
     if n == if left { rows } else { width } {
         return Ok(());
     }
@@ -43,7 +43,7 @@ pub(crate) fn check_equation(operation: &str, a: &Shape, b: &Shape, left: bool, 
 }
 
 /// Returns the numbers of rows and columns of the matrices in a batch of shape `shape`.
-pub(crate) fn sizes(shape: &[usize]) -> (usize, usize) {
+pub(crate) fn matrix_size(shape: &[usize]) -> (usize, usize) {
     (shape[shape.len() - 2], shape[shape.len() - 1])
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn with_core(batch: &[usize], core: &[usize]) -> Shape {
 
 /// Expands arrays to common batch dimensions, to which the batch dimensions of all of them broadcast. Each array comes with the number of
 /// its last dimensions that do not belong to the batch. Returns an error if the batch dimensions do not broadcast.
-pub(crate) fn joined<'a, A: Array, const N: usize>(
+pub(crate) fn broadcast_batches<'a, A: Array, const N: usize>(
     arrays: [(&'a A, usize); N],
     at: Site,
 ) -> Result<[Cow<'a, A>; N], A::Error> {
@@ -72,18 +72,21 @@ pub(crate) fn joined<'a, A: Array, const N: usize>(
     if (1..N).all(|index| batch(index) == batch(0)) {
         return Ok(expanded);
     }
-    let joint = joint_batch((0..N).map(batch), at)?;
+    let common = broadcast_batch_shape((0..N).map(batch), at)?;
     for (index, array) in expanded.iter_mut().enumerate() {
-        if batch(index) != &joint[..] {
+        if batch(index) != &common[..] {
             let (shape, core) = &shapes[index];
-            *array = Cow::Owned(array.try_broadcast_to(with_core(&joint, &shape[shape.rank() - core..]))?);
+            *array = Cow::Owned(array.try_broadcast_to(with_core(&common, &shape[shape.rank() - core..]))?);
         }
     }
     Ok(expanded)
 }
 
 /// Returns the batch dimensions to which several batch dimensions broadcast, or an error if they do not broadcast.
-pub(crate) fn joint_batch<'a>(batches: impl DoubleEndedIterator<Item = &'a [usize]>, at: Site) -> Result<Shape, Error> {
+pub(crate) fn broadcast_batch_shape<'a>(
+    batches: impl DoubleEndedIterator<Item = &'a [usize]>,
+    at: Site,
+) -> Result<Shape, Error> {
     let batches: Vec<Shape> = batches.rev().map(Shape::from).collect();
     broadcast::join(&batches.iter().collect::<Vec<_>>()).map_err(|mismatch| Error::Broadcast(mismatch, at))
 }

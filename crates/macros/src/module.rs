@@ -9,6 +9,7 @@ use syn::{
 
 use crate::syntax::has_ident;
 
+/// Returns the implementation of `Module` for a struct.
 pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = syn::parse2(input)?;
     let Data::Struct(data) = &input.data else {
@@ -65,8 +66,9 @@ fn element_type(input: &DeriveInput) -> Result<Type> {
     if let Some(attribute) = input.attrs.iter().find(|attribute| attribute.path().is_ident("module")) {
         return attribute.parse_args();
     }
-    let own = |parameter: &GenericParam| matches!(parameter, GenericParam::Type(ty) if ty.ident == "T");
-    if input.generics.params.iter().any(own) {
+    let is_element_parameter =
+        |parameter: &GenericParam| matches!(parameter, GenericParam::Type(ty) if ty.ident == "T");
+    if input.generics.params.iter().any(is_element_parameter) {
         return Ok(parse_quote!(T));
     }
     let Data::Struct(data) = &input.data else { return Ok(parse_quote!(f32)) };
@@ -78,13 +80,13 @@ fn element_type(input: &DeriveInput) -> Result<Type> {
     }
     let (buffers, others): (Vec<&Type>, Vec<&Type>) =
         fields.into_iter().partition(|ty| mentions(ty, &["Buffer".to_owned()]));
-    let named = |types: &[&Type], name: &str| types.iter().any(|ty| mentions(ty, &[name.to_owned()]));
-    if named(&others, "f64") && named(&others, "f32") {
+    let contains_name = |types: &[&Type], name: &str| types.iter().any(|ty| mentions(ty, &[name.to_owned()]));
+    if contains_name(&others, "f64") && contains_name(&others, "f32") {
         let message = "the fields have elements of f32 and of f64; a module has one type: mark the fields of the other type with \
                        `#[module(skip)]`, or write `#[module(f64)]` above the struct";
         return Err(Error::new_spanned(&input.ident, message));
     }
-    let is_double = named(&others, "f64") || others.is_empty() && named(&buffers, "f64");
+    let is_double = contains_name(&others, "f64") || others.is_empty() && contains_name(&buffers, "f64");
     Ok(if is_double { parse_quote!(f64) } else { parse_quote!(f32) })
 }
 
@@ -106,8 +108,9 @@ fn is_plain(ty: &Type) -> bool {
             }
             let PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
             let is_container = ["Option", "Vec", "Box"].iter().any(|holder| last.ident == holder);
-            let inside = |argument: &GenericArgument| matches!(argument, GenericArgument::Type(ty) if is_plain(ty));
-            is_container && arguments.args.iter().all(inside)
+            let is_plain_argument =
+                |argument: &GenericArgument| matches!(argument, GenericArgument::Type(ty) if is_plain(ty));
+            is_container && arguments.args.iter().all(is_plain_argument)
         }
         _ => false,
     }

@@ -60,13 +60,13 @@ impl Function {
         let is_lifetime = |parameter: &GenericParam| matches!(parameter, GenericParam::Lifetime(_));
         // Methods that begin with `try_` are public and read their caller's line: `#[twins]` adds `#[track_caller]` to them later.
         let is_public = self.name.to_string().starts_with("try_");
-        let stays = |attribute: &Attribute| {
+        let prevents_instances = |attribute: &Attribute| {
             ["inline", "track_caller", "cfg"].iter().any(|name| attribute.path().is_ident(name))
         };
         let has_impl = |argument: &Argument| has_ident(argument.ty.to_token_stream(), "impl");
         !is_public
             && self.generics.params.iter().all(is_lifetime)
-            && !self.attributes.iter().any(stays)
+            && !self.attributes.iter().any(prevents_instances)
             && !self.arguments.iter().any(has_impl)
             && !has_ident(self.output.to_token_stream(), "impl")
     }
@@ -78,7 +78,7 @@ impl Function {
 
     /// Returns the function as a free function: the argument `this` replaces the receiver.
     fn to_free_function(&self, header: Option<&ImplHeader>) -> FreeFunction {
-        let replaced = |tokens: TokenStream| match header {
+        let replace_self = |tokens: TokenStream| match header {
             Some(header) => without_self(tokens, header),
             None => tokens,
         };
@@ -87,10 +87,11 @@ impl Function {
             .as_ref()
             .zip(header)
             .map(|(receiver, header)| (quote!(this), receiver_type(receiver, &header.self_type)));
-        let argument = |argument: &Argument| (argument.name.to_token_stream(), replaced(argument.ty.to_token_stream()));
+        let argument =
+            |argument: &Argument| (argument.name.to_token_stream(), replace_self(argument.ty.to_token_stream()));
         let (names, types): (Vec<_>, Vec<_>) = this.into_iter().chain(self.arguments.iter().map(argument)).unzip();
         let muts = self.receiver.iter().map(|_| None).chain(self.arguments.iter().map(|argument| argument.mutable));
-        let output = replaced(self.output.to_token_stream());
+        let output = replace_self(self.output.to_token_stream());
         let used = quote!(#(#types)* #output);
         let is_used = |lifetime: &&Lifetime| has_ident(used.clone(), &lifetime.ident.to_string());
         let lifetimes = self.parameters(header).filter_map(lifetime).filter(is_used).cloned().collect();
@@ -100,7 +101,7 @@ impl Function {
             muts: muts.collect(),
             lifetimes,
             output,
-            body: replaced(self.body.to_token_stream()),
+            body: replace_self(self.body.to_token_stream()),
         }
     }
 
@@ -221,10 +222,12 @@ fn element_bound(bound: &TypeParamBound) -> Option<Ident> {
     ["Float", "Element"].iter().any(|known| name == known).then(|| name.clone())
 }
 
+/// Returns true if `ty` is the identifier `name`.
 fn is_type(ty: &Type, name: &Ident) -> bool {
     *name == ty.to_token_stream().to_string()
 }
 
+/// Returns the lifetime of a lifetime parameter, or `None` for other parameters.
 fn lifetime(parameter: &GenericParam) -> Option<&Lifetime> {
     match parameter {
         GenericParam::Lifetime(parameter) => Some(&parameter.lifetime),

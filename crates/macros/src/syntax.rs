@@ -125,6 +125,7 @@ impl Item {
         }
     }
 
+    /// Returns the members of the block.
     pub(crate) fn members(&self) -> Result<Vec<Member>> {
         let members = |input: ParseStream| {
             let mut members = Vec::new();
@@ -151,11 +152,11 @@ pub(crate) struct Member {
 
 impl Parse for Member {
     fn parse(input: ParseStream) -> Result<Self> {
-        let ahead = input.fork();
-        Attribute::parse_outer(&ahead)?;
-        ahead.parse::<Visibility>()?;
-        let function = match ahead.parse::<Option<Token![fn]>>()? {
-            Some(_) => Some(ahead.call(Ident::parse_any)?),
+        let lookahead = input.fork();
+        Attribute::parse_outer(&lookahead)?;
+        lookahead.parse::<Visibility>()?;
+        let function = match lookahead.parse::<Option<Token![fn]>>()? {
+            Some(_) => Some(lookahead.call(Ident::parse_any)?),
             None => None,
         };
         // A member ends with a semicolon, or with the braces of a function's body.

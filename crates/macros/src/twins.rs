@@ -316,6 +316,7 @@ fn sentence(causes: &[String]) -> String {
     }
 }
 
+/// Returns true if the attribute is `#[in_place]`.
 fn is_in_place(attribute: &Attribute) -> bool {
     attribute.path().is_ident("in_place")
 }
@@ -331,6 +332,7 @@ enum InPlaceForm {
     Reads(Vec<Ident>),
 }
 
+/// Returns the form of an attribute `#[in_place]`, or an error for other contents.
 fn in_place_form(attribute: &Attribute) -> Result<InPlaceForm> {
     let Meta::List(list) = &attribute.meta else { return Ok(InPlaceForm::Broadcast) };
     let form = |input: ParseStream| {
@@ -353,10 +355,12 @@ fn text_without_spaces(tokens: &impl ToTokens) -> String {
     tokens.to_token_stream().to_string().replace(' ', "")
 }
 
+/// Returns the path `Self::`, by which the twin of an associated function calls the function.
 fn self_path() -> Option<TokenStream> {
     Some(quote!(Self::))
 }
 
+/// Returns the names of the arguments.
 fn names(arguments: &[Argument]) -> impl Iterator<Item = &Ident> {
     arguments.iter().map(|argument| &argument.name)
 }
@@ -540,7 +544,7 @@ mod tests {
             "# Panics If the shapes of the operands do not fit together, `options` has a value that the operation refuses, or memory \
              cannot hold the result."
         );
-        let own = quote! {
+        let sort = quote! {
             /// Sorts.
             ///
             /// # Errors
@@ -548,7 +552,7 @@ mod tests {
             /// If there is nothing to sort.
             fn try_sort(&self) -> Result<Self> { Ok(1) }
         };
-        assert_eq!(docs_of("sort", own), "Sorts. # Panics If there is nothing to sort.");
+        assert_eq!(docs_of("sort", sort), "Sorts. # Panics If there is nothing to sort.");
         let zeros = quote! {
             pub fn try_zeros(shape: impl Into<Sizes>) -> Result<Self, Error> { Ok(1) }
         };

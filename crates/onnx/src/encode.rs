@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use wengert_tensor::{Float, Shape};
 
 use crate::error::{Error, Result};
-use crate::graph::{Attribute, Graph, Kind, Node, Source, Value};
+use crate::graph::{Attribute, ElementKind, Graph, Node, Source, Value};
 use crate::protobuf::Message;
 use crate::unify::Size;
 
@@ -38,16 +38,16 @@ pub(crate) struct Names<'n> {
 /// If the file would be too large, or memory cannot hold it.
 pub(crate) fn encode_model<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], mut names: Names<'_>) -> Result<Vec<u8>> {
     let (mut model, mut operators) = (Message::default(), Message::default());
-    model.number(1, IR_VERSION);
-    model.text(2, "wengert");
-    model.text(3, env!("CARGO_PKG_VERSION"));
-    operators.text(1, "");
-    operators.number(2, OPSET_VERSION);
+    model.put_number(1, IR_VERSION);
+    model.put_text(2, "wengert");
+    model.put_text(3, env!("CARGO_PKG_VERSION"));
+    operators.put_text(1, "");
+    operators.put_number(2, OPSET_VERSION);
     let graph = encode_graph(graph, sizes, &mut names)?;
     check_size(graph.len())?;
     reserve(&mut model, graph.len())?;
-    model.message(7, &graph);
-    model.message(8, &operators);
+    model.put_message(7, &graph);
+    model.put_message(8, &operators);
     check_size(model.len())?;
     Ok(model.into_bytes())
 }
@@ -57,14 +57,14 @@ fn encode_graph<T: Float>(graph: &Graph<T>, sizes: &[Vec<Size>], names: &mut Nam
     let mut message = Message::default();
     reserve(&mut message, constants.iter().map(Message::len).sum())?;
     for (number, node) in graph.nodes.iter().enumerate() {
-        message.message(1, &encode_node(node, number, &names.values));
+        message.put_message(1, &encode_node(node, number, &names.values));
     }
-    message.text(2, names.graph);
-    constants.iter().for_each(|constant| message.message(5, constant));
+    message.put_text(2, names.graph);
+    constants.iter().for_each(|constant| message.put_message(5, constant));
     for (number, &value) in graph.inputs.iter().chain(&graph.outputs).enumerate() {
         let field = if number < graph.inputs.len() { 11 } else { 12 };
-        let kind = graph.values[value].kind.number::<T>();
-        message.message(field, &encode_type(&names.values[value], kind, &sizes[number], names.dynamic));
+        let kind = graph.values[value].kind.onnx_type::<T>();
+        message.put_message(field, &encode_value_info(&names.values[value], kind, &sizes[number], names.dynamic));
     }
     Ok(message)
 }
@@ -96,20 +96,20 @@ fn reserve(message: &mut Message, bytes: usize) -> Result<()> {
 /// not written again, unless it has another path in the model. Returns an error if the constants are too large for a
 /// file, or memory cannot hold them.
 fn encode_constants<T: Float>(graph: &Graph<T>, names: &mut Names<'_>) -> Result<Vec<Message>> {
-    let mut known: FxHashMap<(Kind, Shape, Vec<u8>), usize> = FxHashMap::default();
+    let mut written: FxHashMap<(ElementKind, Shape, Vec<u8>), usize> = FxHashMap::default();
     let (mut tensors, mut total) = (Vec::new(), 0usize);
     for (number, value) in graph.values.iter().enumerate() {
         let Some(bytes) = constant_bytes(value)? else { continue };
         let key = (value.kind, value.shape.clone(), bytes);
-        match known.get(&key) {
+        match written.get(&key) {
             Some(&earlier) if !names.is_path[number] || names.values[earlier] == names.values[number] => {
                 names.values[number] = names.values[earlier].clone();
             }
             _ => {
                 total = total.saturating_add(key.2.len());
                 check_size(total)?;
-                tensors.push(encode_tensor(&names.values[number], value.kind.number::<T>(), &value.shape, &key.2));
-                known.insert(key, number);
+                tensors.push(encode_tensor(&names.values[number], value.kind.onnx_type::<T>(), &value.shape, &key.2));
+                written.insert(key, number);
             }
         }
     }
@@ -126,12 +126,12 @@ fn constant_bytes<T: Float>(value: &Value<T>) -> Result<Option<Vec<u8>>> {
             bytes = reserve_bytes(sizes.len(), 8)?;
             sizes.iter().for_each(|size| bytes.extend(size.to_le_bytes()));
         }
-        Source::Index(index) => {
+        Source::Indices(index) => {
             bytes = reserve_bytes(index.numel(), 8)?;
             index.iter().for_each(|index| bytes.extend(index.to_le_bytes()));
         }
         Source::Floats(data) => {
-            let is_wide = Kind::Float.number::<T>() == Kind::Float.number::<f64>();
+            let is_wide = ElementKind::Float.onnx_type::<T>() == ElementKind::Float.onnx_type::<f64>();
             bytes = reserve_bytes(data.numel(), if is_wide { 8 } else { 4 })?;
             for element in data.iter().map(T::to_f64) {
                 if is_wide {
@@ -147,63 +147,63 @@ fn constant_bytes<T: Float>(value: &Value<T>) -> Result<Option<Vec<u8>>> {
 
 fn encode_tensor(name: &str, kind: i64, shape: &Shape, bytes: &[u8]) -> Message {
     let mut message = Message::default();
-    shape.iter().for_each(|&size| message.number(1, size as u64));
-    message.integer(2, kind);
-    message.text(8, name);
-    message.bytes(9, bytes);
+    shape.iter().for_each(|&size| message.put_number(1, size as u64));
+    message.put_integer(2, kind);
+    message.put_text(8, name);
+    message.put_bytes(9, bytes);
     message
 }
 
 fn encode_node(node: &Node, number: usize, names: &[String]) -> Message {
     let mut message = Message::default();
-    node.inputs.iter().for_each(|&input| message.text(1, &names[input]));
-    message.text(2, &names[node.output]);
-    message.text(3, &format!("{}_{number}", node.operator));
-    message.text(4, node.operator);
+    node.inputs.iter().for_each(|&input| message.put_text(1, &names[input]));
+    message.put_text(2, &names[node.output]);
+    message.put_text(3, &format!("{}_{number}", node.operator));
+    message.put_text(4, node.operator);
     for (name, attribute) in &node.attributes {
-        message.message(5, &encode_attribute(name, attribute));
+        message.put_message(5, &encode_attribute(name, attribute));
     }
     message
 }
 
 fn encode_attribute(name: &str, attribute: &Attribute) -> Message {
     let mut message = Message::default();
-    message.text(1, name);
+    message.put_text(1, name);
     let kind = match attribute {
         Attribute::Integer(integer) => {
-            message.integer(3, *integer);
+            message.put_integer(3, *integer);
             2
         }
         Attribute::Text(text) => {
-            message.text(4, text);
+            message.put_text(4, text);
             3
         }
         Attribute::Integers(integers) => {
-            integers.iter().for_each(|&integer| message.integer(8, integer));
+            integers.iter().for_each(|&integer| message.put_integer(8, integer));
             7
         }
     };
-    message.number(20, kind);
+    message.put_number(20, kind);
     message
 }
 
 /// Encodes the name, the element type and the sizes of an input or output.
-fn encode_type(name: &str, kind: i64, sizes: &[Size], dynamic: Option<&str>) -> Message {
+fn encode_value_info(name: &str, kind: i64, sizes: &[Size], dynamic: Option<&str>) -> Message {
     let [mut value, mut type_proto, mut tensor, mut shape] = [(); 4].map(|()| Message::default());
     for size in sizes {
         let mut dimension = Message::default();
         match (size, dynamic) {
-            (Size::Fixed(size), _) => dimension.number(1, *size as u64),
-            (Size::Dynamic, Some(name)) => dimension.text(2, name),
+            (Size::Fixed(size), _) => dimension.put_number(1, *size as u64),
+            (Size::Dynamic, Some(name)) => dimension.put_text(2, name),
             _ => {}
         }
-        shape.message(1, &dimension);
+        shape.put_message(1, &dimension);
     }
-    tensor.integer(1, kind);
-    tensor.message(2, &shape);
-    type_proto.message(1, &tensor);
-    value.text(1, name);
-    value.message(2, &type_proto);
+    tensor.put_integer(1, kind);
+    tensor.put_message(2, &shape);
+    type_proto.put_message(1, &tensor);
+    value.put_text(1, name);
+    value.put_message(2, &type_proto);
     value
 }
 
@@ -225,7 +225,7 @@ mod tests {
         let index = Tensor::from([1i64]).expand([1 << 29]);
         let (shape, origin) = (index.shape().clone(), Origin { operation: "take", recorded: Location::caller() });
         let mut graph = Graph::<f32>::new();
-        let value = graph.add_value(Source::Index(index), Kind::Integer, shape, origin);
+        let value = graph.add_value(Source::Indices(index), ElementKind::Integer, shape, origin);
         assert!(matches!(constant_bytes(&graph.values[value]), Err(Error::TooLarge { bytes: 4_294_967_296 })));
     }
 }

@@ -10,19 +10,19 @@ use wengert_tensor::{Element, Float, Tensor};
 
 use crate::error::{Error, Result};
 
-/// Returns the input of the recording with index `turn`. Recording 0 gets the example. In other recordings, the
-/// elements are rotated by `turn` positions, and each is multiplied by its own factor between 1/4 and 3/4. A zero
+/// Returns the input of the recording with index `recording`. Recording 0 gets the example. In other recordings, the
+/// elements are rotated by `recording` positions, and each is multiplied by its own factor between 1/4 and 3/4. A zero
 /// becomes its factor. So the order of the elements by size usually changes too, even if all elements of the example
 /// are equal. Returns an error if there is not enough memory.
-pub(crate) fn vary_numbers<T: Float>(example: &Tensor<T>, turn: usize) -> Result<Tensor<T>> {
-    if turn == 0 {
+pub(crate) fn vary_numbers<T: Float>(example: &Tensor<T>, recording: usize) -> Result<Tensor<T>> {
+    if recording == 0 {
         return Ok(example.clone());
     }
     let mut values = example.try_to_vec()?;
     let count = values.len().max(1);
-    values.rotate_right(turn % count);
+    values.rotate_right(recording % count);
     // The fractional parts of the multiples of the golden ratio are distinct and evenly distributed.
-    let step = turn as f64 * 0.6180339887498949;
+    let step = recording as f64 * 0.6180339887498949;
     for (k, value) in values.iter_mut().enumerate() {
         let factor = 0.25 + 0.5 * ((k + 1) as f64 * step).fract();
         *value = T::from_f64(if *value == T::ZERO { factor } else { value.to_f64() * factor });
@@ -30,14 +30,14 @@ pub(crate) fn vary_numbers<T: Float>(example: &Tensor<T>, turn: usize) -> Result
     Ok(Tensor::try_from_vec(values, example.shape())?)
 }
 
-/// Returns the integer input of the recording with index `turn`. Recording 0 gets the example. In other recordings,
-/// each integer becomes the integer `turn` places later in the ascending list of distinct integers. After the largest,
+/// Returns the integer input of the recording with index `recording`. Recording 0 gets the example. In other recordings,
+/// each integer becomes the integer `recording` places later in the ascending list of distinct integers. After the largest,
 /// the smallest follows. If all integers are equal, they are smaller by 1 in every second recording.
 ///
 /// # Errors
 ///
 /// If the example has no elements, or only one distinct integer that is not above 0, or if there is not enough memory.
-pub(crate) fn vary_indices(name: &str, example: &Tensor<i64>, turn: usize) -> Result<Tensor<i64>> {
+pub(crate) fn vary_indices(name: &str, example: &Tensor<i64>, recording: usize) -> Result<Tensor<i64>> {
     let mut values = example.try_to_vec()?;
     let mut distinct = values.clone();
     distinct.sort_unstable();
@@ -45,11 +45,11 @@ pub(crate) fn vary_indices(name: &str, example: &Tensor<i64>, turn: usize) -> Re
     match distinct[..] {
         [] | [i64::MIN..=0] => return Err(Error::Example { input: name.to_owned() }),
         // If all indices are equal and above 0, the index that is smaller by 1 is valid too.
-        [only] => values.fill(only - (turn % 2) as i64),
+        [only] => values.fill(only - (recording % 2) as i64),
         _ => {
             for value in &mut values {
                 let position = distinct.partition_point(|other| other < value);
-                *value = distinct[(position + turn) % distinct.len()];
+                *value = distinct[(position + recording) % distinct.len()];
             }
         }
     }
@@ -77,8 +77,8 @@ mod tests {
     fn each_recording_gets_other_values() {
         let x = Tensor::from([[1.0, 2.0], [0.0, 4.0]]);
         assert_eq!(vary_numbers(&x, 0).unwrap(), x);
-        let shares = [1, 2, 3, 4].map(|k| 0.25 + 0.5 * (f64::from(k) * 0.6180339887498949).fract());
-        let expected = [4.0 * shares[0], shares[1], 2.0 * shares[2], shares[3]];
+        let factors = [1, 2, 3, 4].map(|k| 0.25 + 0.5 * (f64::from(k) * 0.6180339887498949).fract());
+        let expected = [4.0 * factors[0], factors[1], 2.0 * factors[2], factors[3]];
         assert_eq!(vary_numbers(&x.cast::<f64>(), 1).unwrap().to_vec(), expected);
         let tokens = Tensor::from([3i64, 7, 3, 5]);
         assert_eq!(vary_indices("t", &tokens, 1).unwrap().to_vec(), [5, 3, 5, 7]);

@@ -9,9 +9,9 @@ use wengert_tensor::{Float, Tensor};
 use crate::encode::{self, Names};
 use crate::error::{Error, Result};
 use crate::example;
-use crate::graph::{Graph, Kind, Source};
+use crate::graph::{ElementKind, Graph, Source};
 use crate::lower::lower;
-use crate::names::{ModelNames, names};
+use crate::names::{ModelNames, assign_names};
 use crate::unify::{Dynamic, Recording, unify};
 
 /// The sizes of a dynamic dimension in the recordings. Three sizes show whether a size of the program is a linear function of the dynamic
@@ -68,12 +68,12 @@ const FIXED_SIZES: [usize; 3] = [0; 3];
 pub struct Export<T: Float = f32> {
     name: String,
     model: ModelNames<T>,
-    dynamic: Option<(String, Axes)>,
+    dynamic: Option<(String, DynamicAxes)>,
 }
 
 /// The dimensions of the inputs that are dynamic.
 #[derive(Clone, Debug)]
-enum Axes {
+enum DynamicAxes {
     First,
     List(Vec<(String, usize)>),
 }
@@ -137,7 +137,7 @@ impl<T: Float> Export<T> {
     /// # Ok::<(), wengert::onnx::Error>(())
     /// ```
     pub fn model(mut self, model: &impl Module<T>) -> Self {
-        self.model = ModelNames::of(model);
+        self.model = ModelNames::from_model(model);
         self
     }
 
@@ -162,7 +162,7 @@ impl<T: Float> Export<T> {
     /// assert!(matches!(means, Err(Error::Varies { .. })));
     /// ```
     pub fn batch(mut self, name: impl Into<String>) -> Self {
-        self.dynamic = Some((name.into(), Axes::First));
+        self.dynamic = Some((name.into(), DynamicAxes::First));
         self
     }
 
@@ -186,7 +186,7 @@ impl<T: Float> Export<T> {
         dimensions: impl IntoIterator<Item = (&'a str, usize)>,
     ) -> Self {
         let list = dimensions.into_iter().map(|(input, axis)| (input.to_owned(), axis)).collect();
-        self.dynamic = Some((name.into(), Axes::List(list)));
+        self.dynamic = Some((name.into(), DynamicAxes::List(list)));
         self
     }
 
@@ -268,13 +268,15 @@ impl<T: Float> Export<T> {
         if self.name.is_empty() || dynamic.as_ref().is_some_and(|dynamic| dynamic.name.is_empty()) {
             return Err(Error::Name { name: String::new() });
         }
-        let turns: &[usize] = if dynamic.is_some() { &DYNAMIC_SIZES } else { &FIXED_SIZES };
-        let turns = turns.iter().enumerate();
-        let recordings = turns.map(|(turn, &size)| record_graph(interface, record, dynamic.as_ref(), turn, size));
+        let recording_sizes: &[usize] = if dynamic.is_some() { &DYNAMIC_SIZES } else { &FIXED_SIZES };
+        let recording_sizes = recording_sizes.iter().enumerate();
+        let recordings = recording_sizes
+            .map(|(recording, &size)| record_graph(interface, record, dynamic.as_ref(), recording, size));
         let unified = unify(recordings.collect::<Result<Vec<_>>>()?, dynamic.as_ref())?;
-        let graph = with_distinct_outputs(unified.graph);
-        let all = interface.inputs.iter().map(|input| input.0).chain(interface.indices.iter().map(|input| input.0));
-        let (values, is_path) = names(&graph, &all.collect::<Vec<_>>(), interface.outputs, &self.model)?;
+        let graph = make_outputs_distinct(unified.graph);
+        let input_names =
+            interface.inputs.iter().map(|input| input.0).chain(interface.indices.iter().map(|input| input.0));
+        let (values, is_path) = assign_names(&graph, &input_names.collect::<Vec<_>>(), interface.outputs, &self.model)?;
         let dynamic = dynamic.as_ref().map(|dynamic| dynamic.name.as_str());
         encode::encode_model(&graph, &unified.sizes, Names { graph: &self.name, values, is_path, dynamic })
     }
@@ -286,8 +288,8 @@ impl<T: Float> Export<T> {
         let inputs: Vec<&str> =
             interface.inputs.iter().map(|input| input.0).chain(interface.indices.iter().map(|input| input.0)).collect();
         let axes = match axes {
-            Axes::First => vec![Some(0); inputs.len()],
-            Axes::List(list) => {
+            DynamicAxes::First => vec![Some(0); inputs.len()],
+            DynamicAxes::List(list) => {
                 let mut axes = vec![None; inputs.len()];
                 for (input, axis) in list {
                     match inputs.iter().position(|known| known == input) {
@@ -376,14 +378,14 @@ impl<T: Float, const K: usize> IndexExport<'_, T, K> {
     }
 }
 
-/// Records the model once, with inputs that are made from the examples. The inputs differ for each `turn`, and their dynamic
+/// Records the model once, with inputs that are made from the examples. The inputs differ for each `recording`, and their dynamic
 /// dimension has the size `size`. Returns an error if an input cannot be made from its example, an output is on another
 /// tape, or an operation has no form in ONNX.
 fn record_graph<T: Float>(
     interface: &Interface<'_, T>,
     record: &Record<'_, T>,
     dynamic: Option<&Dynamic>,
-    turn: usize,
+    recording: usize,
     size: usize,
 ) -> Result<Recording<T>> {
     let axis = |input: usize| dynamic.and_then(|dynamic| dynamic.axes[input]);
@@ -393,7 +395,7 @@ fn record_graph<T: Float>(
             Some(axis) => example::resize(name, x, axis, size)?,
             None => x.clone(),
         };
-        inputs.push(example::vary_numbers(&x, turn)?);
+        inputs.push(example::vary_numbers(&x, recording)?);
     }
     let mut indices = Vec::new();
     for (position, &(name, x)) in interface.indices.iter().enumerate() {
@@ -401,7 +403,7 @@ fn record_graph<T: Float>(
             Some(axis) => example::resize(name, x, axis, size)?,
             None => x.clone(),
         };
-        indices.push(example::vary_indices(name, &x, turn)?);
+        indices.push(example::vary_indices(name, &x, recording)?);
     }
     let tape = Tape::new();
     let vars: Vec<Var<'_, T>> = inputs.iter().map(|input| tape.var(input)).collect();
@@ -417,13 +419,14 @@ fn record_graph<T: Float>(
 }
 
 /// Returns the graph with a node of its own for each output. An output that is an input, a constant or an earlier output is copied.
-fn with_distinct_outputs<T: Float>(mut graph: Graph<T>) -> Graph<T> {
+fn make_outputs_distinct<T: Float>(mut graph: Graph<T>) -> Graph<T> {
     for number in 0..graph.outputs.len() {
         let value = graph.outputs[number];
         let is_node = matches!(graph.values[value].source, Source::Node);
         if !is_node || graph.outputs[..number].contains(&value) {
             let (shape, origin) = (graph.values[value].shape.clone(), graph.values[value].origin);
-            graph.outputs[number] = graph.add_node("Identity", &[value], Vec::new(), (Kind::Float, shape), origin);
+            graph.outputs[number] =
+                graph.add_node("Identity", &[value], Vec::new(), (ElementKind::Float, shape), origin);
         }
     }
     graph

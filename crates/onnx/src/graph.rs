@@ -11,7 +11,7 @@ pub(crate) type ValueId = usize;
 
 /// The type of the elements of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum ElementKind {
     /// The floating-point type of the tape.
     Float,
     /// i64.
@@ -19,14 +19,14 @@ pub(crate) enum Kind {
     Bool,
 }
 
-impl Kind {
+impl ElementKind {
     /// Returns the number of the element type in ONNX (`TensorProto.DataType`), for a tape of `T`.
-    pub(crate) fn number<T: Float>(self) -> i64 {
+    pub(crate) fn onnx_type<T: Float>(self) -> i64 {
         match self {
-            Kind::Float if T::DTYPE == DType::F64 => 11,
-            Kind::Float => 1,
-            Kind::Integer => 7,
-            Kind::Bool => 9,
+            ElementKind::Float if T::DTYPE == DType::F64 => 11,
+            ElementKind::Float => 1,
+            ElementKind::Integer => 7,
+            ElementKind::Bool => 9,
         }
     }
 }
@@ -39,7 +39,7 @@ pub(crate) enum Source<T: Float> {
     /// Integers that the lowering has computed from shapes and arguments: a vector, or a number of rank 0.
     Sizes(Vec<i64>),
     /// Indices or positions that the model has given, or that the lowering has computed for a view.
-    Index(Tensor<i64>),
+    Indices(Tensor<i64>),
     /// The result of a node.
     Node,
 }
@@ -48,7 +48,7 @@ pub(crate) enum Source<T: Float> {
 #[derive(Clone, Debug)]
 pub(crate) struct Value<T: Float> {
     pub(crate) source: Source<T>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ElementKind,
     pub(crate) shape: Shape,
     pub(crate) origin: Origin,
     /// If this value is an expansion (a broadcast), the value that is expanded.
@@ -99,7 +99,7 @@ impl<T: Float> Graph<T> {
     }
 
     /// Appends a value, and returns its id.
-    pub(crate) fn add_value(&mut self, source: Source<T>, kind: Kind, shape: Shape, origin: Origin) -> ValueId {
+    pub(crate) fn add_value(&mut self, source: Source<T>, kind: ElementKind, shape: Shape, origin: Origin) -> ValueId {
         self.values.push(Value { source, kind, shape, origin, unexpanded: None, parameter: None });
         self.values.len() - 1
     }
@@ -110,7 +110,7 @@ impl<T: Float> Graph<T> {
         operator: &'static str,
         inputs: &[ValueId],
         attributes: Vec<(&'static str, Attribute)>,
-        (kind, shape): (Kind, Shape),
+        (kind, shape): (ElementKind, Shape),
         origin: Origin,
     ) -> ValueId {
         let output = self.add_value(Source::Node, kind, shape, origin);
@@ -119,7 +119,7 @@ impl<T: Float> Graph<T> {
     }
 
     /// Returns the graph without the nodes and constants on which no output depends. The other values get new positions.
-    pub(crate) fn pruned(self) -> Self {
+    pub(crate) fn prune(self) -> Self {
         let mut is_needed = vec![false; self.values.len()];
         self.inputs.iter().chain(&self.outputs).for_each(|&value| is_needed[value] = true);
         let mut nodes: Vec<Node> = Vec::new();

@@ -24,7 +24,8 @@ impl<T: Float> Default for ModelNames<T> {
 }
 
 impl<T: Float> ModelNames<T> {
-    pub(crate) fn of(model: &impl Module<T>) -> Self {
+    /// Returns the names of the tensors of `model`.
+    pub(crate) fn from_model(model: &impl Module<T>) -> Self {
         let parameters = model.named_parameters().into_iter().map(|(path, parameter)| (parameter.id(), path));
         let buffer = |(path, buffer): (String, &dyn wengert_nn::AnyBuffer)| {
             buffer.as_any().downcast_ref::<Buffer<T>>().map(|buffer| (buffer.value.clone(), path))
@@ -39,10 +40,10 @@ impl<T: Float> ModelNames<T> {
     /// if the model has no such tensor.
     fn path(&self, parameter: Option<u64>, data: &Tensor<T>) -> Option<&str> {
         if let Some(id) = parameter {
-            return self.parameters.iter().find(|(own, _)| *own == id).map(|(_, path)| path.as_str());
+            return self.parameters.iter().find(|(other, _)| *other == id).map(|(_, path)| path.as_str());
         }
-        let is_same = |own: &Tensor<T>| own.shares_storage(data) && own.layout() == data.layout();
-        self.buffers.iter().find(|(own, _)| is_same(own)).map(|(_, path)| path.as_str())
+        let is_same = |other: &Tensor<T>| other.shares_storage(data) && other.layout() == data.layout();
+        self.buffers.iter().find(|(other, _)| is_same(other)).map(|(_, path)| path.as_str())
     }
 }
 
@@ -52,23 +53,23 @@ impl<T: Float> ModelNames<T> {
 ///
 /// If a name of an input or output is empty or occurs twice, or if a path of `model` is empty or equals one of these
 /// names.
-pub(crate) fn names<T: Float>(
+pub(crate) fn assign_names<T: Float>(
     graph: &Graph<T>,
     inputs: &[&str],
     outputs: &[&str],
     model: &ModelNames<T>,
 ) -> Result<(Vec<String>, Vec<bool>)> {
     let mut is_path = vec![false; graph.values.len()];
-    let mut names = vec![String::new(); graph.values.len()];
+    let mut assign_names = vec![String::new(); graph.values.len()];
     let mut taken: FxHashSet<String> = FxHashSet::default();
-    let given = graph.inputs.iter().zip(inputs).chain(graph.outputs.iter().zip(outputs));
-    for (&value, &name) in given {
+    let named_values = graph.inputs.iter().zip(inputs).chain(graph.outputs.iter().zip(outputs));
+    for (&value, &name) in named_values {
         if name.is_empty() || !taken.insert(name.to_owned()) {
             return Err(Error::Name { name: name.to_owned() });
         }
-        names[value] = name.to_owned();
+        assign_names[value] = name.to_owned();
     }
-    for ((value, name), is_path) in graph.values.iter().zip(&mut names).zip(&mut is_path) {
+    for ((value, name), is_path) in graph.values.iter().zip(&mut assign_names).zip(&mut is_path) {
         if let Source::Floats(data) = &value.source
             && let Some(path) = model.path(value.parameter, data)
         {
@@ -81,20 +82,20 @@ pub(crate) fn names<T: Float>(
             *is_path = true;
         }
     }
-    let mut numbered = |names: &mut Vec<String>, value: ValueId, kind: &str, number: usize| {
-        if names[value].is_empty() {
+    let mut assign_number = |assign_names: &mut Vec<String>, value: ValueId, kind: &str, number: usize| {
+        if assign_names[value].is_empty() {
             let mut name = format!("{kind}_{number}");
             while !taken.insert(name.clone()) {
                 name.push('_');
             }
-            names[value] = name;
+            assign_names[value] = name;
         }
     };
     for (number, node) in graph.nodes.iter().enumerate() {
-        numbered(&mut names, node.output, node.operator, number);
+        assign_number(&mut assign_names, node.output, node.operator, number);
     }
-    for value in 0..names.len() {
-        numbered(&mut names, value, "constant", value);
+    for value in 0..assign_names.len() {
+        assign_number(&mut assign_names, value, "constant", value);
     }
-    Ok((names, is_path))
+    Ok((assign_names, is_path))
 }

@@ -21,31 +21,31 @@ impl Message {
     }
 
     /// Appends a field with a number.
-    pub(crate) fn number(&mut self, field: u64, value: u64) {
-        self.varint(field << 3 | VARINT);
-        self.varint(value);
+    pub(crate) fn put_number(&mut self, field: u64, value: u64) {
+        self.put_varint(field << 3 | VARINT);
+        self.put_varint(value);
     }
 
     /// Appends a field with a number that may be negative. Such a number takes ten bytes.
-    pub(crate) fn integer(&mut self, field: u64, value: i64) {
-        self.number(field, value as u64);
+    pub(crate) fn put_integer(&mut self, field: u64, value: i64) {
+        self.put_number(field, value as u64);
     }
 
     /// Appends a field with bytes.
-    pub(crate) fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.varint(field << 3 | BYTES);
-        self.varint(bytes.len() as u64);
+    pub(crate) fn put_bytes(&mut self, field: u64, bytes: &[u8]) {
+        self.put_varint(field << 3 | BYTES);
+        self.put_varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
     /// Appends a field with a text.
-    pub(crate) fn text(&mut self, field: u64, text: &str) {
-        self.bytes(field, text.as_bytes());
+    pub(crate) fn put_text(&mut self, field: u64, text: &str) {
+        self.put_bytes(field, text.as_bytes());
     }
 
     /// Appends a field with a message.
-    pub(crate) fn message(&mut self, field: u64, message: &Message) {
-        self.bytes(field, &message.0);
+    pub(crate) fn put_message(&mut self, field: u64, message: &Message) {
+        self.put_bytes(field, &message.0);
     }
 
     /// Returns the number of bytes of the encoded fields.
@@ -59,7 +59,7 @@ impl Message {
     }
 
     /// Appends a number, seven bits per byte, with the lowest bits first. The highest bit of a byte is set if another byte follows.
-    fn varint(&mut self, mut value: u64) {
+    fn put_varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
             value >>= 7;
@@ -76,14 +76,14 @@ mod tests {
     #[test]
     fn fields_have_the_bytes_of_the_description() {
         let (mut outer, mut inner) = (Message::default(), Message::default());
-        inner.number(1, 150);
+        inner.put_number(1, 150);
         assert_eq!(inner.0, [0x08, 0x96, 0x01]);
-        outer.text(2, "testing");
-        outer.message(3, &inner);
+        outer.put_text(2, "testing");
+        outer.put_message(3, &inner);
         assert_eq!(outer.0[..9], [0x12, 0x07, b't', b'e', b's', b't', b'i', b'n', b'g']);
         assert_eq!(outer.0[9..], [0x1a, 0x03, 0x08, 0x96, 0x01]);
         let mut negative = Message::default();
-        negative.integer(1, -2);
+        negative.put_integer(1, -2);
         assert_eq!(negative.0, [0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
     }
 }

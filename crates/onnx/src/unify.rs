@@ -10,7 +10,7 @@ use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Float, Shape, Tensor};
 
 use crate::error::{Error, Result};
-use crate::graph::{Attribute, Graph, Kind, Node, Origin, Source, ValueId};
+use crate::graph::{Attribute, ElementKind, Graph, Node, Origin, Source, ValueId};
 
 /// A recording of the model.
 pub(crate) struct Recording<T: Float> {
@@ -60,15 +60,16 @@ pub(crate) fn unify<T: Float>(recordings: Vec<Recording<T>>, dynamic: Option<&Dy
         node.inputs.iter().for_each(|&input| readers[input].push(number));
     }
     let graph = first.graph.clone();
-    let mut merge = Merge { graph, prologue: Vec::new(), recordings: &recordings, dynamic, size: None, readers };
+    let mut merge =
+        Merge { graph, prologue: Vec::new(), recordings: &recordings, dynamic, dynamic_size: None, readers };
     for number in 0..first.indices.len() {
         let origin = Origin { operation: "input", recorded: std::panic::Location::caller() };
         let shape = first.indices[number].shape().clone();
-        let value = merge.graph.add_value(Source::Input, Kind::Integer, shape, origin);
+        let value = merge.graph.add_value(Source::Input, ElementKind::Integer, shape, origin);
         merge.graph.inputs.push(value);
     }
     for value in 0..first.graph.values.len() {
-        merge.constant(value)?;
+        merge.unify_constant(value)?;
     }
     let shapes = |recording: &Recording<T>| -> Vec<Shape> {
         let shape = |&value: &ValueId| recording.graph.values[value].shape.clone();
@@ -79,19 +80,19 @@ pub(crate) fn unify<T: Float>(recordings: Vec<Recording<T>>, dynamic: Option<&Dy
     let shapes: Vec<Vec<Shape>> = recordings.iter().map(shapes).collect();
     let size_along = |value: usize, axis: usize| {
         let sizes = shapes.iter().map(|shapes| shapes[value][axis]);
-        size(sizes.zip(recordings.iter().map(|recording| recording.size)))
+        classify_size(sizes.zip(recordings.iter().map(|recording| recording.size)))
     };
     let sizes_of_value = |value: usize| (0..shapes[0][value].rank()).map(|axis| size_along(value, axis)).collect();
     let sizes = (0..shapes[0].len()).map(sizes_of_value).collect();
     let Merge { mut graph, mut prologue, .. } = merge;
     prologue.append(&mut graph.nodes);
     graph.nodes = prologue;
-    Ok(Unified { graph: graph.pruned(), sizes })
+    Ok(Unified { graph: graph.prune(), sizes })
 }
 
 /// Returns the kind of a size: fixed, dynamic or computed. `sizes` has, for each recording, this size and the size of
 /// the dynamic dimension.
-fn size(mut sizes: impl Iterator<Item = (usize, usize)> + Clone) -> Size {
+fn classify_size(mut sizes: impl Iterator<Item = (usize, usize)> + Clone) -> Size {
     let Some((first, _)) = sizes.clone().next() else { return Size::Computed };
     if sizes.clone().all(|(size, _)| size == first) {
         Size::Fixed(first)
@@ -147,7 +148,7 @@ fn check_windows<T: Float>(recordings: &[Recording<T>], dynamic: Option<&Dynamic
             let points = recordings.iter().map(|recording| (recording.size as i64, size(recording)));
             let is_fixed = points.clone().all(|(_, size)| size == graph.values[node.output].shape[axis] as i64);
             if !is_fixed && slope(points).is_none() {
-                return Err(varies(node.origin, dynamic));
+                return Err(varies_error(node.origin, dynamic));
             }
         }
     }
@@ -162,7 +163,7 @@ struct Merge<'r, T: Float> {
     recordings: &'r [Recording<T>],
     dynamic: Option<&'r Dynamic>,
     /// The value that holds the size of the dynamic dimension, a vector of one element. `None` until a node needs it.
-    size: Option<ValueId>,
+    dynamic_size: Option<ValueId>,
     /// For each value of the recordings, the nodes that read it.
     readers: Vec<Vec<usize>>,
 }
@@ -170,7 +171,7 @@ struct Merge<'r, T: Float> {
 impl<T: Float> Merge<'_, T> {
     /// Decides how the file gets the value, if it is a constant: as a constant, from computed sizes, or from an integer
     /// input. Returns an error if the value differs between recordings in another way.
-    fn constant(&mut self, value: ValueId) -> Result<()> {
+    fn unify_constant(&mut self, value: ValueId) -> Result<()> {
         let recordings = self.recordings;
         let all = || recordings.iter().map(move |recording| &recording.graph.values[value]);
         let origin = recordings[0].graph.values[value].origin;
@@ -185,13 +186,13 @@ impl<T: Float> Merge<'_, T> {
                     return Ok(());
                 }
                 let number = others.clone().next().and_then(|first| first.iter().next());
-                let Some(number) = number.filter(|&number| others.clone().all(|data| is_filled(data, number))) else {
+                let Some(number) = number.filter(|&number| others.clone().all(|data| has_only(data, number))) else {
                     return Err(self.varies(origin));
                 };
-                let shape = self.sizes(&others.map(sizes_of).collect::<Vec<_>>(), false, origin)?;
+                let shape = self.compute_sizes(&others.map(sizes_of).collect::<Vec<_>>(), false, origin)?;
                 let fill = Source::Floats(Tensor::scalar(number));
-                let fill = self.graph.add_value(fill, Kind::Float, Shape::scalar(), origin);
-                self.define(value, "Expand", vec![fill, shape], Vec::new());
+                let fill = self.graph.add_value(fill, ElementKind::Float, Shape::scalar(), origin);
+                self.add_prologue_node(value, "Expand", vec![fill, shape], Vec::new());
                 Ok(())
             }
             Source::Sizes(first) => {
@@ -200,20 +201,20 @@ impl<T: Float> Merge<'_, T> {
                     return Ok(());
                 }
                 let is_reshape = self.readers[value].iter().all(|&node| self.graph.nodes[node].operator == "Reshape");
-                let computed = self.sizes(&lists, is_reshape, origin)?;
+                let computed = self.compute_sizes(&lists, is_reshape, origin)?;
                 self.replace(value, computed);
                 Ok(())
             }
-            Source::Index(first) => {
+            Source::Indices(first) => {
                 let others = all().filter_map(|value| match &value.source {
-                    Source::Index(index) => Some(index),
+                    Source::Indices(index) => Some(index),
                     _ => None,
                 });
                 if others.clone().all(|other| is_equal(first, other)) {
                     return Ok(());
                 }
                 let lists: Vec<&Tensor<i64>> = others.collect();
-                match self.integer_input(value, &lists)? {
+                match self.replace_by_integer_input(value, &lists)? {
                     true => Ok(()),
                     false => Err(self.varies(origin)),
                 }
@@ -227,30 +228,31 @@ impl<T: Float> Merge<'_, T> {
     /// # Errors
     ///
     /// If several inputs or slices have these values.
-    fn integer_input(&mut self, value: ValueId, lists: &[&Tensor<i64>]) -> Result<bool> {
+    fn replace_by_integer_input(&mut self, value: ValueId, lists: &[&Tensor<i64>]) -> Result<bool> {
         let recordings = self.recordings;
         let origin = self.graph.values[value].origin;
         let floats = self.graph.inputs.len() - recordings[0].indices.len();
         let mut matches = Vec::new();
         for number in 0..recordings[0].indices.len() {
             let values = recordings.iter().map(|recording| recording.indices[number].clone()).collect();
-            matches.extend(matching_parts(values, lists).into_iter().map(|part| (number, part)));
+            matches.extend(find_matching_parts(values, lists).into_iter().map(|part| (number, part)));
         }
-        let Some((number, Part { slice, values })) = matches.pop() else { return Ok(false) };
+        let Some((number, InputPart { slice, values })) = matches.pop() else { return Ok(false) };
         if !matches.is_empty() {
             return Err(Error::Ambiguous { operation: origin.operation, recorded: origin.recorded });
         }
-        let mut found = self.graph.inputs[floats + number];
-        if let Some((axis, place)) = slice {
-            let place = self.graph.add_value(Source::Sizes(vec![place]), Kind::Integer, Shape::scalar(), origin);
+        let mut input = self.graph.inputs[floats + number];
+        if let Some((axis, index)) = slice {
+            let index = self.graph.add_value(Source::Sizes(vec![index]), ElementKind::Integer, Shape::scalar(), origin);
             let attributes = vec![("axis", Attribute::Integer(axis as i64))];
-            found = self.before_expansion("Gather", vec![found, place], attributes, values[0].shape().clone(), origin);
+            input = self.add_integer_node("Gather", vec![input, index], attributes, values[0].shape().clone(), origin);
         }
         if values.iter().zip(lists).all(|(input, index)| input.shape() == index.shape()) {
-            self.replace(value, found);
+            self.replace(value, input);
         } else {
-            let shape = self.sizes(&lists.iter().map(|index| sizes_of(index)).collect::<Vec<_>>(), true, origin)?;
-            self.define(value, "Reshape", vec![found, shape], Vec::new());
+            let shape =
+                self.compute_sizes(&lists.iter().map(|index| sizes_of(index)).collect::<Vec<_>>(), true, origin)?;
+            self.add_prologue_node(value, "Reshape", vec![input, shape], Vec::new());
         }
         Ok(true)
     }
@@ -258,7 +260,7 @@ impl<T: Float> Merge<'_, T> {
     /// Returns a vector of integers that has the given values in the recordings. If `is_reshape`, a single integer that
     /// varies may be -1, which a reshape infers. Returns an error if the lists differ in length, or an integer is no
     /// linear function of the size of the dynamic dimension.
-    fn sizes(&mut self, lists: &[Vec<i64>], is_reshape: bool, origin: Origin) -> Result<ValueId> {
+    fn compute_sizes(&mut self, lists: &[Vec<i64>], is_reshape: bool, origin: Origin) -> Result<ValueId> {
         let (first, count) = (&lists[0], lists[0].len());
         if lists.iter().any(|list| list.len() != count) {
             return Err(self.varies(origin));
@@ -278,15 +280,15 @@ impl<T: Float> Merge<'_, T> {
             return Ok(self.integers(first.clone(), origin));
         }
         let size = self.recordings[0].size as i64;
-        let rests: Vec<i64> = first.iter().zip(&slopes).map(|(first, slope)| first - slope * size).collect();
+        let offsets: Vec<i64> = first.iter().zip(&slopes).map(|(first, slope)| first - slope * size).collect();
         let (shape, mut computed) = (Shape::from([count]), self.dynamic_size(origin)?);
         if slopes != [1] {
             let slopes = self.integers(slopes, origin);
-            computed = self.before_expansion("Mul", vec![computed, slopes], Vec::new(), shape.clone(), origin);
+            computed = self.add_integer_node("Mul", vec![computed, slopes], Vec::new(), shape.clone(), origin);
         }
-        if rests.iter().any(|&rest| rest != 0) {
-            let rests = self.integers(rests, origin);
-            computed = self.before_expansion("Add", vec![computed, rests], Vec::new(), shape, origin);
+        if offsets.iter().any(|&rest| rest != 0) {
+            let offsets = self.integers(offsets, origin);
+            computed = self.add_integer_node("Add", vec![computed, offsets], Vec::new(), shape, origin);
         }
         Ok(computed)
     }
@@ -294,25 +296,26 @@ impl<T: Float> Merge<'_, T> {
     /// Returns a vector of one element, the size of the dynamic dimension. Returns an error if no input has the dynamic
     /// dimension.
     fn dynamic_size(&mut self, origin: Origin) -> Result<ValueId> {
-        if let Some(size) = self.size {
+        if let Some(size) = self.dynamic_size {
             return Ok(size);
         }
         let axes = self.dynamic.map_or(&[][..], |dynamic| &dynamic.axes);
         let found = axes.iter().zip(&self.graph.inputs).find_map(|(&axis, &input)| Some((axis? as i64, input)));
         let Some((axis, input)) = found else { return Err(self.varies(origin)) };
         let attributes = vec![("start", Attribute::Integer(axis)), ("end", Attribute::Integer(axis + 1))];
-        let size = self.before_expansion("Shape", vec![input], attributes, Shape::from([1]), origin);
-        self.size = Some(size);
+        let size = self.add_integer_node("Shape", vec![input], attributes, Shape::from([1]), origin);
+        self.dynamic_size = Some(size);
         Ok(size)
     }
 
+    /// Appends a constant vector of integers.
     fn integers(&mut self, integers: Vec<i64>, origin: Origin) -> ValueId {
         let shape = Shape::from([integers.len()]);
-        self.graph.add_value(Source::Sizes(integers), Kind::Integer, shape, origin)
+        self.graph.add_value(Source::Sizes(integers), ElementKind::Integer, shape, origin)
     }
 
     /// Adds a node whose result is a tensor of integers to the prologue, and returns this result.
-    fn before_expansion(
+    fn add_integer_node(
         &mut self,
         operator: &'static str,
         inputs: Vec<ValueId>,
@@ -320,13 +323,13 @@ impl<T: Float> Merge<'_, T> {
         shape: Shape,
         origin: Origin,
     ) -> ValueId {
-        let value = self.graph.add_value(Source::Node, Kind::Integer, shape, origin);
-        self.define(value, operator, inputs, attributes);
+        let value = self.graph.add_value(Source::Node, ElementKind::Integer, shape, origin);
+        self.add_prologue_node(value, operator, inputs, attributes);
         value
     }
 
     /// Adds a node whose result is `value` to the prologue, whose nodes run before the nodes of the recordings.
-    fn define(
+    fn add_prologue_node(
         &mut self,
         value: ValueId,
         operator: &'static str,
@@ -346,17 +349,19 @@ impl<T: Float> Merge<'_, T> {
         }
     }
 
+    /// Returns the error that data of `origin` differs between the recordings.
     fn varies(&self, origin: Origin) -> Error {
-        varies(origin, self.dynamic)
+        varies_error(origin, self.dynamic)
     }
 }
 
-fn varies(Origin { operation, recorded }: Origin, dynamic: Option<&Dynamic>) -> Error {
+/// Returns the error that data of an operation differs between the recordings.
+fn varies_error(Origin { operation, recorded }: Origin, dynamic: Option<&Dynamic>) -> Error {
     Error::Varies { operation, recorded, dynamic: dynamic.map(|dynamic| dynamic.name.clone()) }
 }
 
 /// An integer input or a slice of one.
-struct Part {
+struct InputPart {
     /// The dimension and the index of the slice, or `None` for the whole input.
     slice: Option<(usize, i64)>,
     /// The values in the recordings.
@@ -371,18 +376,18 @@ fn have_elements(values: &[Tensor<i64>], lists: &[&Tensor<i64>]) -> bool {
 /// Returns the parts of one integer input that have the elements of `lists` in every recording of the model. `inputs` has the value of the
 /// input in each recording, and `lists` has the elements to find in each recording. If the whole input matches, it is the only part.
 /// Otherwise the parts are all slices that match.
-fn matching_parts(inputs: Vec<Tensor<i64>>, lists: &[&Tensor<i64>]) -> Vec<Part> {
+fn find_matching_parts(inputs: Vec<Tensor<i64>>, lists: &[&Tensor<i64>]) -> Vec<InputPart> {
     if have_elements(&inputs, lists) {
-        return vec![Part { slice: None, values: inputs }];
+        return vec![InputPart { slice: None, values: inputs }];
     }
     let mut parts = Vec::new();
     for (axis, &count) in inputs[0].shape().iter().enumerate() {
-        for place in 0..count {
-            let slice = |input: &Tensor<i64>| input.try_select(axis as isize, place as isize).ok();
+        for index in 0..count {
+            let slice = |input: &Tensor<i64>| input.try_select(axis as isize, index as isize).ok();
             // The dimension may be smaller in another recording.
             let Some(values) = inputs.iter().map(slice).collect::<Option<Vec<_>>>() else { break };
             if have_elements(&values, lists) {
-                parts.push(Part { slice: Some((axis, place as i64)), values });
+                parts.push(InputPart { slice: Some((axis, index as i64)), values });
             }
         }
     }
@@ -409,14 +414,16 @@ fn is_equal<E: wengert_tensor::Element>(x: &Tensor<E>, y: &Tensor<E>) -> bool {
 }
 
 /// Returns true if all elements are `number`.
-fn is_filled<T: Float>(data: &Tensor<T>, number: T) -> bool {
+fn has_only<T: Float>(data: &Tensor<T>, number: T) -> bool {
     data.iter().all(|element| element.to_f64().to_bits() == number.to_f64().to_bits())
 }
 
+/// Returns the sizes of a tensor as integers.
 fn sizes_of<E: wengert_tensor::Element>(tensor: &Tensor<E>) -> Vec<i64> {
     tensor.shape().iter().map(|&size| size as i64).collect()
 }
 
+/// Returns the integers of a source of sizes, or `None` for another source.
 fn sizes_in<T: Float>(source: &Source<T>) -> Option<Vec<i64>> {
     match source {
         Source::Sizes(sizes) => Some(sizes.clone()),
@@ -428,7 +435,7 @@ fn sizes_in<T: Float>(source: &Source<T>) -> Option<Vec<i64>> {
 mod tests {
     use wengert_tensor::Tensor;
 
-    use super::{Size, is_equal, size, slope};
+    use super::{Size, classify_size, is_equal, slope};
 
     #[test]
     fn equal_tensors_have_the_same_bits() {
@@ -445,8 +452,8 @@ mod tests {
         assert_eq!(slope([(2, 4), (3, 9), (5, 25)].into_iter()), None);
         assert_eq!(slope([(2, 4), (2, 5)].into_iter()), None);
         assert_eq!(slope([(2, i64::MIN), (3, i64::MAX)].into_iter()), None);
-        assert_eq!(size([(4, 2), (4, 3)].into_iter()), Size::Fixed(4));
-        assert_eq!(size([(2, 2), (3, 3)].into_iter()), Size::Dynamic);
-        assert_eq!(size([(4, 2), (6, 3)].into_iter()), Size::Computed);
+        assert_eq!(classify_size([(4, 2), (4, 3)].into_iter()), Size::Fixed(4));
+        assert_eq!(classify_size([(2, 2), (3, 3)].into_iter()), Size::Dynamic);
+        assert_eq!(classify_size([(4, 2), (6, 3)].into_iter()), Size::Computed);
     }
 }

@@ -1,6 +1,6 @@
 //! The elementwise functions: their names, and their values at f64 numbers.
 
-use wengert_tensor::{Error, Float, Site, Tensor};
+use wengert_tensor::{Error, Float, Tensor};
 
 use crate::numeric::orthogonal::{self, Family};
 use crate::numeric::{bessel, beta, gamma, inverse, normal};
@@ -104,7 +104,7 @@ impl Function {
     }
 
     /// Computes the function for each element, on several threads for large arrays. The inputs have equal shapes.
-    pub(crate) fn values<T: Float>(self, inputs: &[Tensor<T>], _at: Site) -> Result<Tensor<T>, Error> {
+    pub(crate) fn values<T: Float>(self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
         let mut out = inputs[0].clone();
         let value = |elements: [T; 3]| T::from_f64(self.value(elements.map(T::to_f64)));
         match inputs {

@@ -163,7 +163,7 @@ pub trait Special: Array {
     /// or one is 0 and the other ∞. SciPy: `special.betaln`.
     fn try_betaln(&self, b: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("betaln");
-        apply(Function::Betaln, pair(self, b, at)?, at)
+        apply(Function::Betaln, broadcast_pair(self, b, at)?, at)
     }
 
     /// Returns the regularised lower incomplete gamma function: the integral of tᵃ⁻¹ e⁻ᵗ from 0 to `x`, divided by Γ(a), where a is `self`.
@@ -179,42 +179,42 @@ pub trait Special: Array {
     /// ```
     fn try_gammainc(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammainc");
-        apply(Function::Gammainc { order: 0, upper: false }, pair(self, x, at)?, at)
+        apply(Function::Gammainc { order: 0, upper: false }, broadcast_pair(self, x, at)?, at)
     }
 
-    /// Returns the regularised upper incomplete gamma function, which is 1 - [`gammainc`](Self::gammainc) and accurate where the result is small.
-    /// NaN where an operand is negative, both are 0, or both are ∞. PyTorch: `special.gammaincc`.
+    /// Returns the regularised upper incomplete gamma function, which is 1 - [`gammainc`](Self::gammainc) and accurate where the result is
+    /// small. NaN where an operand is negative, both are 0, or both are ∞. PyTorch: `special.gammaincc`.
     fn try_gammaincc(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammaincc");
-        apply(Function::Gammainc { order: 0, upper: true }, pair(self, x, at)?, at)
+        apply(Function::Gammainc { order: 0, upper: true }, broadcast_pair(self, x, at)?, at)
     }
 
     /// Returns the x at which [`gammainc`](Self::gammainc) equals `p`: 0 for p = 0, ∞ for p = 1, NaN outside of [0, 1]. NaN unless `self`
     /// (the parameter a) is positive and finite. SciPy: `special.gammaincinv`.
     fn try_gammaincinv(&self, p: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammaincinv");
-        apply(Function::GammaincInv { upper: false }, pair(self, p, at)?, at)
+        apply(Function::GammaincInv { upper: false }, broadcast_pair(self, p, at)?, at)
     }
 
     /// Returns the x at which [`gammaincc`](Self::gammaincc) equals `p`: ∞ for p = 0, 0 for p = 1, NaN outside of [0, 1]. NaN unless `self`
     /// (the parameter a) is positive and finite. SciPy: `special.gammainccinv`.
     fn try_gammainccinv(&self, p: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gammainccinv");
-        apply(Function::GammaincInv { upper: true }, pair(self, p, at)?, at)
+        apply(Function::GammaincInv { upper: true }, broadcast_pair(self, p, at)?, at)
     }
 
     /// Returns xᵃ⁻¹ e⁻ˣ / Γ(a) with a = `self`: the density of the gamma distribution, accurate for large a. It is 0 for negative x, and
     /// NaN unless a > 0.
     fn try_gamma_density(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gamma_density");
-        apply(Function::GammaDensity, pair(self, x, at)?, at)
+        apply(Function::GammaDensity, broadcast_pair(self, x, at)?, at)
     }
 
     /// Returns the derivative of a draw `x` from the gamma distribution with respect to its shape `self`, at a fixed value of
     /// [`gammainc`](Self::gammainc). PyTorch: `_standard_gamma_grad`.
     fn try_gamma_draw_slope(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gamma_draw_slope");
-        let inputs = pair(self, x, at)?;
+        let inputs = broadcast_pair(self, x, at)?;
         let density = apply(Function::GammaDensity, inputs.clone(), at)?;
         apply(Function::Gammainc { order: 1, upper: false }, inputs, at)?.try_neg()?.try_div(&density)
     }
@@ -223,7 +223,7 @@ pub trait Special: Array {
     /// with respect to `self` if `input` is 0, and to `b` if `input` is 1. PyTorch: `_dirichlet_grad`.
     fn try_beta_draw_slope(&self, b: impl Operand<Self>, x: impl Operand<Self>, input: usize) -> Result<Self> {
         let at = Site::here("beta_draw_slope");
-        let inputs = triple(self, b, x, at)?;
+        let inputs = broadcast_triple(self, b, x, at)?;
         let density = apply(Function::BetaDensity, inputs.clone(), at)?;
         let orders = if input == 0 { [1, 0] } else { [0, 1] };
         apply(Function::Betainc { orders, upper: false }, inputs, at)?.try_neg()?.try_div(&density)
@@ -242,11 +242,11 @@ pub trait Special: Array {
     /// ```
     fn try_betainc(&self, b: impl Operand<Self>, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("betainc");
-        apply(Function::Betainc { orders: [0, 0], upper: false }, triple(self, b, x, at)?, at)
+        apply(Function::Betainc { orders: [0, 0], upper: false }, broadcast_triple(self, b, x, at)?, at)
     }
 
-    /// Returns the regularised upper incomplete beta function, which is 1 - [`betainc`](Self::betainc) and accurate where the result is small. NaN
-    /// if a or b is negative, both are 0, both are ∞, or x is outside of [0, 1]. SciPy: `special.betaincc`.
+    /// Returns the regularised upper incomplete beta function, which is 1 - [`betainc`](Self::betainc) and accurate where the result is
+    /// small. NaN if a or b is negative, both are 0, both are ∞, or x is outside of [0, 1]. SciPy: `special.betaincc`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_special as special; pub use wengert_autograd::prelude; }
@@ -257,31 +257,32 @@ pub trait Special: Array {
     /// ```
     fn try_betaincc(&self, b: impl Operand<Self>, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("betaincc");
-        apply(Function::Betainc { orders: [0, 0], upper: true }, triple(self, b, x, at)?, at)
+        apply(Function::Betainc { orders: [0, 0], upper: true }, broadcast_triple(self, b, x, at)?, at)
     }
 
     /// Returns the x at which [`betainc`](Self::betainc) equals `p`. NaN for p outside of [0, 1], and unless a and b are positive and
     /// finite. SciPy: `special.betaincinv`.
     fn try_betaincinv(&self, b: impl Operand<Self>, p: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("betaincinv");
-        apply(Function::BetaincInv, triple(self, b, p, at)?, at)
+        apply(Function::BetaincInv, broadcast_triple(self, b, p, at)?, at)
     }
 
     /// Returns xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) with a = `self`: the density of the beta distribution, accurate for large a and b. It is 0 for x
     /// outside of [0, 1], and NaN unless a, b > 0.
     fn try_beta_density(&self, b: impl Operand<Self>, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("beta_density");
-        apply(Function::BetaDensity, triple(self, b, x, at)?, at)
+        apply(Function::BetaDensity, broadcast_triple(self, b, x, at)?, at)
     }
 }
 
+/// Computes or records `function` of `inputs`, which have equal shapes.
 #[track_caller]
 fn apply<A: Array, const N: usize>(function: Function, inputs: [A; N], at: Site) -> Result<A> {
     A::apply_elementwise(function, &inputs, at)
 }
 
 /// Returns both operands, expanded to the shape to which they broadcast, or an error if they do not broadcast.
-fn pair<A: Array>(x: &A, other: impl Operand<A>, at: Site) -> Result<[A; 2], A::Error> {
+fn broadcast_pair<A: Array>(x: &A, other: impl Operand<A>, at: Site) -> Result<[A; 2], A::Error> {
     let y = match other.into_argument(x)? {
         Argument::Array(y) => y,
         Argument::Number(value) => x.try_number(value)?.apply_view(View::Expand(x.shape()), at)?,
@@ -291,9 +292,9 @@ fn pair<A: Array>(x: &A, other: impl Operand<A>, at: Site) -> Result<[A; 2], A::
 }
 
 /// Returns the three operands, expanded to the shape to which they broadcast, or an error if they do not broadcast.
-fn triple<A: Array>(x: &A, y: impl Operand<A>, z: impl Operand<A>, at: Site) -> Result<[A; 3], A::Error> {
-    let [x, y] = pair(x, y, at)?;
-    let [x, z] = pair(&x, z, at)?;
-    let [x, y] = pair(&x, &y, at)?;
+fn broadcast_triple<A: Array>(x: &A, y: impl Operand<A>, z: impl Operand<A>, at: Site) -> Result<[A; 3], A::Error> {
+    let [x, y] = broadcast_pair(x, y, at)?;
+    let [x, z] = broadcast_pair(&x, z, at)?;
+    let [x, y] = broadcast_pair(&x, &y, at)?;
     Ok([x, y, z])
 }

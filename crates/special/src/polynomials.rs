@@ -80,6 +80,7 @@ pub trait Polynomials: Array {
     }
 }
 
+/// Computes or records the polynomial of degree `n` of a family at each element of `x`.
 #[track_caller]
 fn polynomial<A: Array>(x: &A, family: Family, n: usize, at: Site) -> Result<A> {
     A::apply_elementwise(Function::Polynomial { family, n, order: 0 }, std::slice::from_ref(x), at)

@@ -202,14 +202,15 @@ impl Chart {
         if let Some(ranges) = &self.ranges {
             return ranges.clone();
         }
-        let around = |of: fn(&(f64, f64)) -> f64| {
-            let values = self.layers.iter().flat_map(|layer| &layer.points).map(of).filter(|value| value.is_finite());
+        let range_of = |coordinate: fn(&(f64, f64)) -> f64| {
+            let values =
+                self.layers.iter().flat_map(|layer| &layer.points).map(coordinate).filter(|value| value.is_finite());
             let (low, high) =
                 values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (value.min(low), value.max(high)));
             let room = if high > low { 0.04 * (high - low) } else { 1.0 };
             if low <= high { low - room..high + room } else { 0.0..1.0 }
         };
-        [around(|point| point.0), around(|point| point.1)]
+        [range_of(|point| point.0), range_of(|point| point.1)]
     }
 
     /// Returns the corner in which the legend hides the fewest points.
@@ -220,12 +221,12 @@ impl Chart {
                 [0.0, 0.25, 0.5, 0.75]
                     .map(|k| (ends[0].0 + k * (ends[1].0 - ends[0].0), ends[0].1 + k * (ends[1].1 - ends[0].1)))
             });
-            let of: Vec<(f64, f64)> = match layer.kind {
+            let points: Vec<(f64, f64)> = match layer.kind {
                 Kind::Line | Kind::Band | Kind::Dashes => along.collect(),
                 Kind::Points | Kind::Crosses => layer.points.clone(),
                 Kind::Contour | Kind::Rectangle => Vec::new(),
             };
-            of.into_iter().map(|point| (share(point.0, x), share(point.1, y))).collect::<Vec<_>>()
+            points.into_iter().map(|point| (share(point.0, x), share(point.1, y))).collect::<Vec<_>>()
         };
         let points: Vec<(f64, f64)> = self.layers.iter().flat_map(shares).collect();
         // The approximate width and height of the legend, as shares of the area: 0.015 per letter and 0.055 per line, and its margins.

@@ -24,13 +24,13 @@ pub fn moons_chart(
     classes: &Tensor<i64>,
     classify: impl FnOnce(&Tensor) -> Tensor,
 ) -> Chart {
-    let of = |class: i64| {
-        let chosen = points.masked_select(&classes.eq(class).unsqueeze(1)).to_vec();
-        chosen.chunks(2).map(|p| (p[0].into(), p[1].into())).collect::<Vec<(f64, f64)>>()
+    let points_of_class = |class: i64| {
+        let coordinates = points.masked_select(&classes.eq(class).unsqueeze(1)).to_vec();
+        coordinates.chunks(2).map(|p| (p[0].into(), p[1].into())).collect::<Vec<(f64, f64)>>()
     };
     let chart = Chart::new(title, "x", "y").ranges(-1.6..2.6, -1.2..1.7).regions(|middles| {
         let middles = Tensor::from_fn([middles.len(), 2], |i| [middles[i[0]].0, middles[i[0]].1][i[1]] as f32);
         classify(&middles).argmax(1).iter().map(|class| class as usize).collect()
     });
-    chart.points("class 0, upper moon", 0, of(0)).points("class 1, lower moon", 1, of(1))
+    chart.points("class 0, upper moon", 0, points_of_class(0)).points("class 1, lower moon", 1, points_of_class(1))
 }

@@ -17,7 +17,7 @@ pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 pub struct Options {
     name: &'static str,
     about: &'static str,
-    own: Vec<OwnOption>,
+    added: Vec<OwnOption>,
     seed: u64,
     out: PathBuf,
 }
@@ -88,7 +88,7 @@ const COLUMN: usize = 30;
 impl Options {
     /// Makes the options `--seed` and `--out` of the example `name`; `about` describes the example.
     pub fn new(name: &'static str, about: &'static str) -> Self {
-        Options { name, about, own: Vec::new(), seed: 0, out: ["out", name].iter().collect() }
+        Options { name, about, added: Vec::new(), seed: 0, out: ["out", name].iter().collect() }
     }
 
     /// Adds an option whose value is a count of 1 or more.
@@ -128,7 +128,7 @@ impl Options {
     }
 
     fn option(mut self, name: &'static str, kind: Kind, default: impl ToString, help: &'static str) -> Self {
-        self.own.push(OwnOption { name, help, kind, value: default.to_string() });
+        self.added.push(OwnOption { name, help, kind, value: default.to_string() });
         self
     }
 
@@ -176,7 +176,7 @@ impl Options {
     /// If the example has no option of this name and type. The command line cannot cause this, because its values are
     /// checked when they are read.
     pub fn get<V: FromStr>(&self, name: &str) -> V {
-        let option = self.own.iter().find(|option| option.name == name);
+        let option = self.added.iter().find(|option| option.name == name);
         option.and_then(|option| option.value.parse().ok()).unwrap_or_else(|| panic!("no option --{name} of this type"))
     }
 
@@ -186,7 +186,7 @@ impl Options {
             text.push_str(&format!("{option:<0$}", COLUMN - 1));
             text.push_str(&wrapped(COLUMN, &format!(" {help}")).as_str()[COLUMN - 1..]);
         };
-        for OwnOption { name, help, kind, value } in &self.own {
+        for OwnOption { name, help, kind, value } in &self.added {
             let shows_default = matches!(kind, Kind::Count(_) | Kind::Number | Kind::Positive);
             let default = if shows_default { format!(" [default: {value}]") } else { String::new() };
             line(&format!("      --{name}{}", kind.word()), &format!("{help}{default}"));
@@ -205,7 +205,7 @@ impl Options {
                 Short('h') | Long("help") => return Ok(false),
                 Long("seed") => self.seed = number(&parser.value()?.string()?)?,
                 Long("out") => self.out = parser.value()?.into(),
-                Long(name) => match self.own.iter_mut().find(|option| option.name == name) {
+                Long(name) => match self.added.iter_mut().find(|option| option.name == name) {
                     Some(OwnOption { kind: Kind::Flag, value, .. }) => *value = true.to_string(),
                     Some(OwnOption { name, kind, value, .. }) => {
                         *value = parser.value()?.string()?;

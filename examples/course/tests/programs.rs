@@ -21,8 +21,8 @@ fn programs(folder: &Path) -> Vec<String> {
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("the folder has a manifest");
     let tables =
         manifest.split("\n[[").skip(1).filter(|table| table.starts_with("example") || table.starts_with("bin"));
-    let own = tables.filter(|table| !table.contains("benches/"));
-    let names = own.map(|table| table.split('"').nth(1).expect("the first line is the name").to_owned());
+    let programs = tables.filter(|table| !table.contains("benches/"));
+    let names = programs.map(|table| table.split('"').nth(1).expect("the first line is the name").to_owned());
     names.chain(rust_files(&folder.join("examples"))).collect()
 }
 

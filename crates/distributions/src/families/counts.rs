@@ -5,11 +5,11 @@ use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Reductions, Result}
 use wengert_tensor::{Scalar, Site, Tensor};
 
 use super::{family, members};
-use crate::distribution::{Distribution, Family, Noise, expanded, log_density};
-use crate::expression::{Expr, of};
-use crate::quantile::{Counts, quantile};
-use crate::sampling::{Kind, draw};
-use crate::support::{Support, filled, refused};
+use crate::distribution::{Distribution, Family, Noise, expand_to_batch, log_density_on_support};
+use crate::expression::{Expr, expr};
+use crate::quantile::{CountFamily, count_quantile};
+use crate::sampling::{Sampler, draw};
+use crate::support::{Support, argument_error, fill_masked};
 
 family! {
     /// The Poisson distribution: the count k = 0, 1, 2, … has the probability rateᵏ exp(-rate) / k!. `rate` ≥ 0. PyTorch: `Poisson`,
@@ -33,74 +33,75 @@ impl<A: Array> Family for Poisson<A> {
         Support::Counts
     }
 
-    fn density(&self, k: &A) -> Result<A> {
-        (of(k).xlogy(of(&self.rate)) - &self.rate - (of(k) + 1.0).gammaln()).get()
+    fn log_density(&self, k: &A) -> Result<A> {
+        (expr(k).xlogy(expr(&self.rate)) - &self.rate - (expr(k) + 1.0).gammaln()).get()
     }
 
-    fn distribution(&self, k: &A) -> Result<A> {
+    fn distribution_function(&self, k: &A) -> Result<A> {
         k.try_add(1.0)?.try_gammaincc(&self.rate)
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
-        quantile(Counts::Poisson, &[&self.rate], p, Site::here("icdf"))
+    fn quantile_function(&self, p: &A) -> Result<A> {
+        count_quantile(CountFamily::Poisson, &[&self.rate], p, Site::here("icdf"))
     }
 
     /// Returns the entropy as a sum over counts. The counts above the last count of the sum have a total probability below 1e-20.
-    fn information(&self) -> Result<A> {
+    fn entropy_formula(&self) -> Result<A> {
         let at = Site::here("entropy");
-        let rate = self.rate.to_tensor(at)?.iter().fold(0.0, |most: f64, rate| most.max(rate.to_f64()));
-        entropy_of_counts(self, (rate + 12.0 * rate.sqrt() + 40.0).ceil(), at)
+        let rate = self.rate.to_tensor(at)?.iter().fold(0.0, |max_rate: f64, rate| max_rate.max(rate.to_f64()));
+        sum_entropy_over_counts(self, (rate + 12.0 * rate.sqrt() + 40.0).ceil(), at)
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
         Ok([self.rate.clone(), self.rate.clone()])
     }
 
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
-        draw(Kind::Poisson, &[noise.expand(&self.rate)?], noise.generator, noise.at)
+        draw(Sampler::Poisson, &[noise.expand(&self.rate)?], noise.generator, noise.at)
     }
 }
 
 /// The maximum number of counts over which an entropy is summed. The sum evaluates each count for each element of the batch shape.
-const MOST_TERMS: f64 = 1e6;
+const MAX_ENTROPY_TERMS: f64 = 1e6;
 
-/// Returns an error if the entropy of the distribution `name` is a sum over more than [`MOST_TERMS`] counts.
-pub(crate) fn check_terms<E: From<wengert_tensor::Error>>(name: &str, most: f64, at: Site) -> Result<(), E> {
-    if most > MOST_TERMS {
-        let message =
-            format!("the entropy of {name} is a sum over {most} counts, but at most {MOST_TERMS} are supported");
-        return Err(refused(at, message));
+/// Returns an error if the entropy of the distribution `name` is a sum over more than [`MAX_ENTROPY_TERMS`] counts.
+pub(crate) fn check_terms<E: From<wengert_tensor::Error>>(name: &str, max_count: f64, at: Site) -> Result<(), E> {
+    if max_count > MAX_ENTROPY_TERMS {
+        let message = format!(
+            "the entropy of {name} is a sum over {max_count} counts, but at most {MAX_ENTROPY_TERMS} are supported"
+        );
+        return Err(argument_error(at, message));
     }
     Ok(())
 }
 
-/// Returns the entropy of a distribution over counts: the sum of -p ln p over the counts from 0 to `most`, where p is a count's
+/// Returns the entropy of a distribution over counts: the sum of -p ln p over the counts from 0 to `max_count`, where p is a count's
 /// probability.
 ///
 /// # Errors
 ///
-/// If `most` is above [`MOST_TERMS`], or memory cannot hold the terms.
-pub(crate) fn entropy_of_counts<F: Family>(family: &F, most: f64, at: Site) -> Result<F::Array> {
-    check_terms(F::NAME, most, at)?;
-    let counts = counts_to(most as usize, family.parameters()[0].2, family.batch_shape().rank())?;
-    let counts = expanded(counts, &family.batch_shape(), at)?;
-    let logarithm = log_density(family, &counts, &family.support().outside(&counts)?)?;
-    (-times(&logarithm.try_exp()?, &logarithm)?).get()?.try_sum(0)
+/// If `max_count` is above [`MAX_ENTROPY_TERMS`], or memory cannot hold the terms.
+pub(crate) fn sum_entropy_over_counts<F: Family>(family: &F, max_count: f64, at: Site) -> Result<F::Array> {
+    check_terms(F::NAME, max_count, at)?;
+    let counts = counts_up_to(max_count as usize, family.parameters()[0].2, family.batch_shape().rank())?;
+    let counts = expand_to_batch(counts, &family.batch_shape(), at)?;
+    let log_probability = log_density_on_support(family, &counts, &family.support().outside(&counts)?)?;
+    (-times_log(&log_probability.try_exp()?, &log_probability)?).get()?.try_sum(0)
 }
 
-/// Returns the counts from 0 to `most` along the first of `rank` + 1 dimensions, as an array on the tape of `x`. The other dimensions have
+/// Returns the counts from 0 to `max_count` along the first of `rank` + 1 dimensions, as an array on the tape of `x`. The other dimensions have
 /// size 1.
-pub(crate) fn counts_to<A: Array>(most: usize, x: &A, rank: usize) -> Result<A> {
+pub(crate) fn counts_up_to<A: Array>(max_count: usize, x: &A, rank: usize) -> Result<A> {
     let mut sizes = vec![1; rank + 1];
-    sizes[0] = most + 1;
-    let counts = (0..=most).map(|count| A::Elem::from_f64(count as f64)).collect();
+    sizes[0] = max_count + 1;
+    let counts = (0..=max_count).map(|count| A::Elem::from_f64(count as f64)).collect();
     x.try_constant(&Tensor::try_from_vec(counts, &sizes[..])?)
 }
 
 /// Returns count · logarithm, and 0 where the count is 0.
-pub(crate) fn times<A: Array>(count: &A, logarithm: &A) -> Result<Expr<A>, A::Error> {
-    let none = count.try_eq(0.0)?.try_logical_and(&logarithm.try_isfinite()?.try_logical_not()?)?;
+pub(crate) fn times_log<A: Array>(count: &A, logarithm: &A) -> Result<Expr<A>, A::Error> {
+    let is_undefined = count.try_eq(0.0)?.try_logical_and(&logarithm.try_isfinite()?.try_logical_not()?)?;
     // For a count of 0, replaces a logarithm that is not finite by 0, because 0 · ∞ is NaN. Finite logarithms remain, because they are the
     // derivative with respect to the count.
-    Ok(Expr::from(filled((of(count) * 0.0 + logarithm).get()?, &[none], 0.0)) * count)
+    Ok(Expr::from(fill_masked((expr(count) * 0.0 + logarithm).get()?, &[is_undefined], 0.0)) * count)
 }

@@ -7,7 +7,7 @@ use wengert_tensor::ops::{Clamp, Comparison, Result, try_where_};
 
 use super::{EULER, family, members};
 use crate::distribution::Family;
-use crate::expression::{Expr, of};
+use crate::expression::{Expr, expr};
 use crate::support::Support;
 
 family! {
@@ -29,37 +29,38 @@ impl<A: Array> Family for Laplace<A> {
         Support::Real
     }
 
-    fn density(&self, x: &A) -> Result<A> {
-        (-((of(x) - &self.loc) / &self.scale).abs() - of(&self.scale).ln() - LN_2).get()
+    fn log_density(&self, x: &A) -> Result<A> {
+        (-((expr(x) - &self.loc) / &self.scale).abs() - expr(&self.scale).ln() - LN_2).get()
     }
 
-    fn distribution(&self, x: &A) -> Result<A> {
-        let z = ((of(x) - &self.loc) / &self.scale).get()?;
-        // One formula is accurate for z < 0, the other for z ≥ 0. Each gets only arguments of its own range. Both have the same derivative at 0.
+    fn distribution_function(&self, x: &A) -> Result<A> {
+        let z = ((expr(x) - &self.loc) / &self.scale).get()?;
+        // One formula is accurate for z < 0, the other for z ≥ 0. Each gets only arguments of its own range. Both have the same derivative
+        // at 0.
         let is_low = z.try_lt(0.0)?;
         let low = Expr::from(try_where_(&is_low, &z, 0.0)).exp() * 0.5;
-        let high = 1.0 - (-of(&z)).masked(&is_low, 0.0).exp() * 0.5;
+        let high = 1.0 - (-expr(&z)).masked(&is_low, 0.0).exp() * 0.5;
         try_where_(is_low, &low.get()?, &high.get()?)
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
+    fn quantile_function(&self, p: &A) -> Result<A> {
         let is_low = p.try_lt(0.5)?;
         let low = Expr::from(try_where_(&is_low, p, 0.5)) * 2.0;
-        let high = (1.0 - of(p)).masked(&is_low, 0.5) * 2.0;
+        let high = (1.0 - expr(p)).masked(&is_low, 0.5) * 2.0;
         let distance = try_where_(is_low, &low.ln().get()?, &(-high.ln()).get()?)?;
-        (of(&distance) * &self.scale + &self.loc).get()
+        (expr(&distance) * &self.scale + &self.loc).get()
     }
 
     fn reflection(&self) -> Option<Result<Self, A::Error>> {
-        Some((-of(&self.loc)).get().map(|loc| Self { loc, ..self.clone() }))
+        Some((-expr(&self.loc)).get().map(|loc| Self { loc, ..self.clone() }))
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
-        Ok([self.loc.clone(), (of(&self.scale).square() * 2.0).get()?])
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
+        Ok([self.loc.clone(), (expr(&self.scale).square() * 2.0).get()?])
     }
 
-    fn information(&self) -> Result<A> {
-        (of(&self.scale).ln() + (1.0 + LN_2)).get()
+    fn entropy_formula(&self) -> Result<A> {
+        (expr(&self.scale).ln() + (1.0 + LN_2)).get()
     }
 }
 
@@ -84,31 +85,31 @@ impl<A: Array> Family for Gumbel<A> {
         Support::Real
     }
 
-    fn density(&self, x: &A) -> Result<A> {
-        let z = ((of(x) - &self.loc) / &self.scale).get()?;
+    fn log_density(&self, x: &A) -> Result<A> {
+        let z = ((expr(x) - &self.loc) / &self.scale).get()?;
         // At z = -∞, the two terms are infinite and have different signs, so their sum would be NaN.
         let infinite = z.try_eq(f64::NEG_INFINITY)?;
-        let terms = (of(&z) + (-of(&z)).exp()).masked(infinite, f64::INFINITY);
-        (-terms - of(&self.scale).ln()).get()
+        let terms = (expr(&z) + (-expr(&z)).exp()).masked(infinite, f64::INFINITY);
+        (-terms - expr(&self.scale).ln()).get()
     }
 
-    fn distribution(&self, x: &A) -> Result<A> {
+    fn distribution_function(&self, x: &A) -> Result<A> {
         // Beyond the bound, the result is 0. The inner exponential would overflow there, and the derivative would be NaN.
-        let z = (-((of(x) - &self.loc) / &self.scale)).get()?.try_clamp_max(80.0)?;
-        (-of(&z).exp()).exp().get()
+        let z = (-((expr(x) - &self.loc) / &self.scale)).get()?.try_clamp_max(80.0)?;
+        (-expr(&z).exp()).exp().get()
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
-        (of(&self.loc) - (-of(p).ln()).ln() * &self.scale).get()
+    fn quantile_function(&self, p: &A) -> Result<A> {
+        (expr(&self.loc) - (-expr(p).ln()).ln() * &self.scale).get()
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
-        let mean = of(&self.scale) * EULER + &self.loc;
-        Ok([mean.get()?, (of(&self.scale).square() * (PI * PI / 6.0)).get()?])
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
+        let mean = expr(&self.scale) * EULER + &self.loc;
+        Ok([mean.get()?, (expr(&self.scale).square() * (PI * PI / 6.0)).get()?])
     }
 
-    fn information(&self) -> Result<A> {
-        (of(&self.scale).ln() + (1.0 + EULER)).get()
+    fn entropy_formula(&self) -> Result<A> {
+        (expr(&self.scale).ln() + (1.0 + EULER)).get()
     }
 }
 
@@ -131,32 +132,32 @@ impl<A: Array> Family for Exponential<A> {
         Support::Nonnegative
     }
 
-    fn density(&self, x: &A) -> Result<A> {
-        (of(&self.rate).ln() - of(x) * &self.rate).get()
+    fn log_density(&self, x: &A) -> Result<A> {
+        (expr(&self.rate).ln() - expr(x) * &self.rate).get()
     }
 
-    fn distribution(&self, x: &A) -> Result<A> {
-        (-(-(of(x) * &self.rate)).expm1()).get()
+    fn distribution_function(&self, x: &A) -> Result<A> {
+        (-(-(expr(x) * &self.rate)).expm1()).get()
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
-        (-(-of(p)).ln_1p() / &self.rate).get()
+    fn quantile_function(&self, p: &A) -> Result<A> {
+        (-(-expr(p)).ln_1p() / &self.rate).get()
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
-        let mean = (1.0 / of(&self.rate)).get()?;
-        let variance = of(&mean).square().get()?;
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
+        let mean = (1.0 / expr(&self.rate)).get()?;
+        let variance = expr(&mean).square().get()?;
         Ok([mean, variance])
     }
 
-    fn information(&self) -> Result<A> {
-        (1.0 - of(&self.rate).ln()).get()
+    fn entropy_formula(&self) -> Result<A> {
+        (1.0 - expr(&self.rate).ln()).get()
     }
 }
 
 /// The Taylor coefficients of (ln Γ(1 + 2h) - 2 ln Γ(1 + h)) / h²: (-1)ʲ ζ(j) (2ʲ - 2) / j for j = 2, 3, …, with the zeta function ζ. The
 /// next term is below 1e-15 for h ≤ 1/20.
-const LOGARITHM_OF_MOMENTS: [f64; 15] = {
+const LOG_MOMENT_SERIES: [f64; 15] = {
     const ZETA: [f64; 15] = [
         PI * PI / 6.0,
         1.202_056_903_159_594_3,
@@ -204,40 +205,40 @@ impl<A: Array> Family for Weibull<A> {
         Support::Positive
     }
 
-    fn density(&self, x: &A) -> Result<A> {
+    fn log_density(&self, x: &A) -> Result<A> {
         // At x = ∞, the terms are infinite and have different signs, so their sum would be NaN.
         let infinite = x.try_eq(f64::INFINITY)?;
-        let (k, z) = (&self.concentration, (of(x).masked(&infinite, 1.0) / &self.scale).get()?);
-        let density = of(k).ln() - of(&self.scale).ln() + (of(k) - 1.0) * of(&z).ln() - of(&z).pow(of(k));
+        let (k, z) = (&self.concentration, (expr(x).masked(&infinite, 1.0) / &self.scale).get()?);
+        let density = expr(k).ln() - expr(&self.scale).ln() + (expr(k) - 1.0) * expr(&z).ln() - expr(&z).pow(expr(k));
         density.masked(infinite, f64::NEG_INFINITY).get()
     }
 
-    fn distribution(&self, x: &A) -> Result<A> {
-        (-(-(of(x) / &self.scale).pow(of(&self.concentration))).expm1()).get()
+    fn distribution_function(&self, x: &A) -> Result<A> {
+        (-(-(expr(x) / &self.scale).pow(expr(&self.concentration))).expm1()).get()
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
-        ((-(-of(p)).ln_1p()).pow(1.0 / of(&self.concentration)) * &self.scale).get()
+    fn quantile_function(&self, p: &A) -> Result<A> {
+        ((-(-expr(p)).ln_1p()).pow(1.0 / expr(&self.concentration)) * &self.scale).get()
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
-        let raw = |order: f64| (1.0 / of(&self.concentration) * order + 1.0).gammaln().exp();
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
+        let raw = |order: f64| (1.0 / expr(&self.concentration) * order + 1.0).gammaln().exp();
         let mean = (raw(1.0) * &self.scale).get()?;
         // For scale 1, the variance is Γ(1 + 2/k) - Γ(1 + 1/k)², a difference that has few digits for large k. There it is computed as
         // Γ(1 + 1/k)² (eᵗ - 1). t = ln Γ(1 + 2/k) - 2 ln Γ(1 + 1/k) is a Taylor series in 1/k.
         let is_large = self.concentration.try_gt(20.0)?;
         let h = (1.0 / Expr::from(try_where_(&is_large, &self.concentration, 20.0))).get()?;
-        let series = LOGARITHM_OF_MOMENTS.iter().rev().fold(of(&h) * 0.0, |sum, &c| sum * &h + c) * of(&h).square();
+        let series = LOG_MOMENT_SERIES.iter().rev().fold(expr(&h) * 0.0, |sum, &c| sum * &h + c) * expr(&h).square();
         let near = (raw(1.0).square() * series.expm1()).get()?;
         // If Γ(1 + 2/k) overflows, the square may overflow too, and their difference would be NaN.
         let second = raw(2.0).get()?;
-        let far = (of(&second) - raw(1.0).masked(second.try_eq(f64::INFINITY)?, 0.0).square()).get()?;
-        let variance = of(&self.scale).square() * &try_where_(is_large, &near, &far)?;
+        let far = (expr(&second) - raw(1.0).masked(second.try_eq(f64::INFINITY)?, 0.0).square()).get()?;
+        let variance = expr(&self.scale).square() * &try_where_(is_large, &near, &far)?;
         Ok([mean, variance.get()?])
     }
 
-    fn information(&self) -> Result<A> {
-        let k = || of(&self.concentration);
-        ((1.0 - 1.0 / k()) * EULER + of(&self.scale).ln() - k().ln() + 1.0).get()
+    fn entropy_formula(&self) -> Result<A> {
+        let k = || expr(&self.concentration);
+        ((1.0 - 1.0 / k()) * EULER + expr(&self.scale).ln() - k().ln() + 1.0).get()
     }
 }

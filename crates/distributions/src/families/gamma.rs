@@ -5,9 +5,9 @@ use wengert_tensor::ops::{Comparison, Result};
 
 use super::{family, members};
 use crate::distribution::{Family, Noise};
-use crate::expression::{Expr, of};
-use crate::sampling::{Kind, draw};
-use crate::support::{Support, filled};
+use crate::expression::{Expr, expr};
+use crate::sampling::{Sampler, draw};
+use crate::support::{Support, fill_masked};
 
 family! {
     /// The gamma distribution. Its density is rateᵃ xᵃ⁻¹ exp(-rate x) / Γ(a) for x ≥ 0, with a = `concentration`. a > 0, `rate` > 0.
@@ -33,37 +33,37 @@ impl<A: Array> Family for Gamma<A> {
         Support::Nonnegative
     }
 
-    fn density(&self, x: &A) -> Result<A> {
-        let (a, rate) = (|| of(&self.concentration), || of(&self.rate));
+    fn log_density(&self, x: &A) -> Result<A> {
+        let (a, rate) = (|| expr(&self.concentration), || expr(&self.rate));
         // At x = ∞, the terms are infinite and may have different signs, so their sum would be NaN.
         let infinite = x.try_eq(f64::INFINITY)?;
-        let x = of(x).masked(&infinite, 1.0).get()?;
-        let density = a() * rate().ln() + (a() - 1.0).xlogy(of(&x)) - rate() * &x - a().gammaln();
+        let x = expr(x).masked(&infinite, 1.0).get()?;
+        let density = a() * rate().ln() + (a() - 1.0).xlogy(expr(&x)) - rate() * &x - a().gammaln();
         density.masked(infinite, f64::NEG_INFINITY).get()
     }
 
-    fn distribution(&self, x: &A) -> Result<A> {
-        self.concentration.try_gammainc(&(of(x) * &self.rate).get()?)
+    fn distribution_function(&self, x: &A) -> Result<A> {
+        self.concentration.try_gammainc(&(expr(x) * &self.rate).get()?)
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
+    fn quantile_function(&self, p: &A) -> Result<A> {
         (Expr::from(self.concentration.try_gammaincinv(p)) / &self.rate).get()
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
-        let mean = (of(&self.concentration) / &self.rate).get()?;
-        let variance = (of(&mean) / &self.rate).get()?;
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
+        let mean = (expr(&self.concentration) / &self.rate).get()?;
+        let variance = (expr(&mean) / &self.rate).get()?;
         Ok([mean, variance])
     }
 
-    fn information(&self) -> Result<A> {
-        let a = || of(&self.concentration);
-        (a() - of(&self.rate).ln() + a().gammaln() + (1.0 - a()) * a().digamma()).get()
+    fn entropy_formula(&self) -> Result<A> {
+        let a = || expr(&self.concentration);
+        (a() - expr(&self.rate).ln() + a().gammaln() + (1.0 - a()) * a().digamma()).get()
     }
 
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
         let a = noise.expand(&self.concentration)?;
-        (Expr::from(draw(Kind::Gamma, &[a], noise.generator, noise.at)) / &self.rate).get()
+        (Expr::from(draw(Sampler::Gamma, &[a], noise.generator, noise.at)) / &self.rate).get()
     }
 }
 
@@ -88,37 +88,37 @@ impl<A: Array> Family for InverseGamma<A> {
         Support::Positive
     }
 
-    fn density(&self, x: &A) -> Result<A> {
-        let (a, rate) = (|| of(&self.concentration), || of(&self.rate));
-        (a() * rate().ln() - (a() + 1.0) * of(x).ln() - rate() / x - a().gammaln()).get()
+    fn log_density(&self, x: &A) -> Result<A> {
+        let (a, rate) = (|| expr(&self.concentration), || expr(&self.rate));
+        (a() * rate().ln() - (a() + 1.0) * expr(x).ln() - rate() / x - a().gammaln()).get()
     }
 
-    fn distribution(&self, x: &A) -> Result<A> {
-        self.concentration.try_gammaincc(&(of(&self.rate) / x).get()?)
+    fn distribution_function(&self, x: &A) -> Result<A> {
+        self.concentration.try_gammaincc(&(expr(&self.rate) / x).get()?)
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
-        (of(&self.rate) / Expr::from(self.concentration.try_gammainccinv(p))).get()
+    fn quantile_function(&self, p: &A) -> Result<A> {
+        (expr(&self.rate) / Expr::from(self.concentration.try_gammainccinv(p))).get()
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
         let a = &self.concentration;
-        let above = |least: f64| filled(a.clone(), &[a.try_le(least)?], 3.0);
-        let mean = (of(&self.rate) / (of(&above(1.0)?) - 1.0)).get()?;
+        let above = |least: f64| fill_masked(a.clone(), &[a.try_le(least)?], 3.0);
+        let mean = (expr(&self.rate) / (expr(&above(1.0)?) - 1.0)).get()?;
         let wide = above(2.0)?;
-        let variance = ((of(&self.rate) / (of(&wide) - 1.0)).square() / (of(&wide) - 2.0)).get()?;
-        let infinite = |x: A, most: f64| filled(x, &[a.try_le(most)?], f64::INFINITY);
+        let variance = ((expr(&self.rate) / (expr(&wide) - 1.0)).square() / (expr(&wide) - 2.0)).get()?;
+        let infinite = |x: A, bound: f64| fill_masked(x, &[a.try_le(bound)?], f64::INFINITY);
         Ok([infinite(mean, 1.0)?, infinite(variance, 2.0)?])
     }
 
-    fn information(&self) -> Result<A> {
-        let a = || of(&self.concentration);
-        (a() + of(&self.rate).ln() + a().gammaln() - (a() + 1.0) * a().digamma()).get()
+    fn entropy_formula(&self) -> Result<A> {
+        let a = || expr(&self.concentration);
+        (a() + expr(&self.rate).ln() + a().gammaln() - (a() + 1.0) * a().digamma()).get()
     }
 
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
         let a = noise.expand(&self.concentration)?;
-        (of(&self.rate) / Expr::from(draw(Kind::Gamma, &[a], noise.generator, noise.at))).get()
+        (expr(&self.rate) / Expr::from(draw(Sampler::Gamma, &[a], noise.generator, noise.at))).get()
     }
 }
 
@@ -146,35 +146,35 @@ impl<A: Array> Family for Beta<A> {
         Support::Interval(zero(&self.concentration1), one(&self.concentration1))
     }
 
-    fn density(&self, x: &A) -> Result<A> {
-        let (a, b) = (|| of(&self.concentration1), || of(&self.concentration0));
-        ((a() - 1.0).xlogy(of(x)) + (b() - 1.0).xlog1py(-of(x)) - a().betaln(b())).get()
+    fn log_density(&self, x: &A) -> Result<A> {
+        let (a, b) = (|| expr(&self.concentration1), || expr(&self.concentration0));
+        ((a() - 1.0).xlogy(expr(x)) + (b() - 1.0).xlog1py(-expr(x)) - a().betaln(b())).get()
     }
 
-    fn distribution(&self, x: &A) -> Result<A> {
+    fn distribution_function(&self, x: &A) -> Result<A> {
         self.concentration1.try_betainc(&self.concentration0, x)
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
+    fn quantile_function(&self, p: &A) -> Result<A> {
         self.concentration1.try_betaincinv(&self.concentration0, p)
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
         let (a, b) = (&self.concentration1, &self.concentration0);
-        let total = (of(a) + b).get()?;
-        let variance = of(a) * b / of(&total).square() / (of(&total) + 1.0);
-        Ok([(of(a) / &total).get()?, variance.get()?])
+        let total = (expr(a) + b).get()?;
+        let variance = expr(a) * b / expr(&total).square() / (expr(&total) + 1.0);
+        Ok([(expr(a) / &total).get()?, variance.get()?])
     }
 
-    fn information(&self) -> Result<A> {
-        let (a, b) = (|| of(&self.concentration1), || of(&self.concentration0));
+    fn entropy_formula(&self) -> Result<A> {
+        let (a, b) = (|| expr(&self.concentration1), || expr(&self.concentration0));
         let total = (a() + b()).get()?;
         let slopes = (a() - 1.0) * a().digamma() + (b() - 1.0) * b().digamma();
-        (a().betaln(b()) - slopes + (of(&total) - 2.0) * of(&total).digamma()).get()
+        (a().betaln(b()) - slopes + (expr(&total) - 2.0) * expr(&total).digamma()).get()
     }
 
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
         let parameters = [noise.expand(&self.concentration1)?, noise.expand(&self.concentration0)?];
-        draw(Kind::Beta, &parameters, noise.generator, noise.at)
+        draw(Sampler::Beta, &parameters, noise.generator, noise.at)
     }
 }

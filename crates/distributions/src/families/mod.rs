@@ -38,8 +38,8 @@ macro_rules! family {
             ) -> wengert_tensor::ops::Result<Self, A::Error> {
                 let at = wengert_tensor::Site::here("new");
                 let $first = $first.array();
-                $(let $rest = crate::distribution::array($rest, &$first)?;)*
-                let _ = crate::support::joint::<A::Error>(&[$first.shape() $(, $rest.shape())*], at)?;
+                $(let $rest = crate::distribution::to_array($rest, &$first)?;)*
+                let _ = crate::support::broadcast_shape::<A::Error>(&[$first.shape() $(, $rest.shape())*], at)?;
                 Ok($name { $first $(, $rest)*, validated: false })
             }
         }
@@ -50,8 +50,8 @@ macro_rules! family {
 
             fn ranges(&self) -> Vec<crate::support::Parameter<'_, A>> {
                 vec![
-                    (stringify!($first), crate::support::Range::$first_range, &self.$first),
-                    $((stringify!($rest), crate::support::Range::$range, &self.$rest),)*
+                    (stringify!($first), crate::support::ParameterRange::$first_range, &self.$first),
+                    $((stringify!($rest), crate::support::ParameterRange::$range, &self.$rest),)*
                 ]
             }
         }

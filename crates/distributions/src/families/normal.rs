@@ -7,7 +7,7 @@ use wengert_tensor::ops::Result;
 
 use super::{LN_SQRT_2PI, family, members};
 use crate::distribution::{Family, Noise};
-use crate::expression::{Expr, of};
+use crate::expression::{Expr, expr};
 use crate::support::Support;
 
 family! {
@@ -27,8 +27,8 @@ family! {
 }
 
 impl<A: Array> Normal<A> {
-    fn standard(&self, x: &A) -> Expr<A> {
-        (of(x) - &self.loc) / &self.scale
+    fn standardize(&self, x: &A) -> Expr<A> {
+        (expr(x) - &self.loc) / &self.scale
     }
 }
 
@@ -39,32 +39,32 @@ impl<A: Array> Family for Normal<A> {
         Support::Real
     }
 
-    fn density(&self, x: &A) -> Result<A> {
-        (self.standard(x).square() * -0.5 - of(&self.scale).ln() - LN_SQRT_2PI).get()
+    fn log_density(&self, x: &A) -> Result<A> {
+        (self.standardize(x).square() * -0.5 - expr(&self.scale).ln() - LN_SQRT_2PI).get()
     }
 
-    fn distribution(&self, x: &A) -> Result<A> {
-        self.standard(x).ndtr().get()
+    fn distribution_function(&self, x: &A) -> Result<A> {
+        self.standardize(x).ndtr().get()
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
-        (of(p).ndtri() * &self.scale + &self.loc).get()
+    fn quantile_function(&self, p: &A) -> Result<A> {
+        (expr(p).ndtri() * &self.scale + &self.loc).get()
     }
 
     fn reflection(&self) -> Option<Result<Self, A::Error>> {
-        Some((-of(&self.loc)).get().map(|loc| Self { loc, ..self.clone() }))
+        Some((-expr(&self.loc)).get().map(|loc| Self { loc, ..self.clone() }))
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
-        Ok([self.loc.clone(), of(&self.scale).square().get()?])
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
+        Ok([self.loc.clone(), expr(&self.scale).square().get()?])
     }
 
-    fn information(&self) -> Result<A> {
-        (of(&self.scale).ln() + (0.5 + LN_SQRT_2PI)).get()
+    fn entropy_formula(&self) -> Result<A> {
+        (expr(&self.scale).ln() + (0.5 + LN_SQRT_2PI)).get()
     }
 
     fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
-        (of(&noise.normal()?) * &self.scale + &self.loc).get()
+        (expr(&noise.normal()?) * &self.scale + &self.loc).get()
     }
 }
 
@@ -90,28 +90,28 @@ impl<A: Array> Family for HalfNormal<A> {
         Support::Nonnegative
     }
 
-    fn density(&self, x: &A) -> Result<A> {
-        ((of(x) / &self.scale).square() * -0.5 - of(&self.scale).ln() + (LN_2 - LN_SQRT_2PI)).get()
+    fn log_density(&self, x: &A) -> Result<A> {
+        ((expr(x) / &self.scale).square() * -0.5 - expr(&self.scale).ln() + (LN_2 - LN_SQRT_2PI)).get()
     }
 
-    fn distribution(&self, x: &A) -> Result<A> {
-        (of(x) / &self.scale / SQRT_2).erf().get()
+    fn distribution_function(&self, x: &A) -> Result<A> {
+        (expr(x) / &self.scale / SQRT_2).erf().get()
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
-        (of(p).erfinv() * SQRT_2 * &self.scale).get()
+    fn quantile_function(&self, p: &A) -> Result<A> {
+        (expr(p).erfinv() * SQRT_2 * &self.scale).get()
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
-        Ok([(of(&self.scale) * FRAC_2_PI.sqrt()).get()?, (of(&self.scale).square() * (1.0 - FRAC_2_PI)).get()?])
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
+        Ok([(expr(&self.scale) * FRAC_2_PI.sqrt()).get()?, (expr(&self.scale).square() * (1.0 - FRAC_2_PI)).get()?])
     }
 
-    fn information(&self) -> Result<A> {
-        (of(&self.scale).ln() + (0.5 + 0.5 * (PI / 2.0).ln())).get()
+    fn entropy_formula(&self) -> Result<A> {
+        (expr(&self.scale).ln() + (0.5 + 0.5 * (PI / 2.0).ln())).get()
     }
 
     fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
-        (of(&noise.normal()?).abs() * &self.scale).get()
+        (expr(&noise.normal()?).abs() * &self.scale).get()
     }
 }
 
@@ -130,7 +130,7 @@ family! {
 }
 
 impl<A: Array> LogNormal<A> {
-    pub(crate) fn logarithm(&self) -> Normal<A> {
+    pub(crate) fn distribution_of_logarithm(&self) -> Normal<A> {
         Normal { loc: self.loc.clone(), scale: self.scale.clone(), validated: false }
     }
 }
@@ -142,31 +142,31 @@ impl<A: Array> Family for LogNormal<A> {
         Support::Positive
     }
 
-    fn density(&self, x: &A) -> Result<A> {
-        let y = of(x).ln().get()?;
-        (Expr::from(self.logarithm().density(&y)) - &y).get()
+    fn log_density(&self, x: &A) -> Result<A> {
+        let y = expr(x).ln().get()?;
+        (Expr::from(self.distribution_of_logarithm().log_density(&y)) - &y).get()
     }
 
-    fn distribution(&self, x: &A) -> Result<A> {
-        self.logarithm().distribution(&of(x).ln().get()?)
+    fn distribution_function(&self, x: &A) -> Result<A> {
+        self.distribution_of_logarithm().distribution_function(&expr(x).ln().get()?)
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
-        Expr::from(self.logarithm().quantile(p)).exp().get()
+    fn quantile_function(&self, p: &A) -> Result<A> {
+        Expr::from(self.distribution_of_logarithm().quantile_function(p)).exp().get()
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
-        let square = of(&self.scale).square().get()?;
-        let mean = (of(&square) * 0.5 + &self.loc).exp().get()?;
-        let variance = of(&square).expm1() * of(&mean).square();
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
+        let square = expr(&self.scale).square().get()?;
+        let mean = (expr(&square) * 0.5 + &self.loc).exp().get()?;
+        let variance = expr(&square).expm1() * expr(&mean).square();
         Ok([mean, variance.get()?])
     }
 
-    fn information(&self) -> Result<A> {
-        (Expr::from(self.logarithm().information()) + &self.loc).get()
+    fn entropy_formula(&self) -> Result<A> {
+        (Expr::from(self.distribution_of_logarithm().entropy_formula()) + &self.loc).get()
     }
 
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
-        Expr::from(self.logarithm().draw(noise)).exp().get()
+        Expr::from(self.distribution_of_logarithm().draw(noise)).exp().get()
     }
 }

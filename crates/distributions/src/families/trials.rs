@@ -6,12 +6,12 @@ use wengert_tensor::ops::{Activations, Arithmetic, Comparison, Functions, IntoAr
 use wengert_tensor::{Scalar, Site};
 
 use super::accessor;
-use super::counts::{entropy_of_counts, times};
-use crate::distribution::{Family, Noise, array};
-use crate::expression::{Expr, logarithms_of_share, of};
-use crate::quantile::{Counts, quantile};
-use crate::sampling::{Kind, draw};
-use crate::support::{Parameter, Range, Support, check_parameter, filled, joint};
+use super::counts::{sum_entropy_over_counts, times_log};
+use crate::distribution::{Family, Noise, to_array};
+use crate::expression::{Expr, expr, log_probabilities};
+use crate::quantile::{CountFamily, count_quantile};
+use crate::sampling::{Sampler, draw};
+use crate::support::{Parameter, ParameterRange, Support, broadcast_shape, check_parameter, fill_masked};
 
 /// Defines a distribution over the results of trials that succeed or fail, such as the binomial distribution. Its constructors take the
 /// probability of a success or the logit of this probability, and other parameters.
@@ -36,9 +36,9 @@ macro_rules! trials {
             /// If the shapes do not broadcast, or memory cannot hold the result.
             pub fn try_new($($rest: impl Operand<A>,)? probs: impl IntoArray<Array = A>) -> Result<Self, A::Error> {
                 let (at, probs) = (Site::here("new"), probs.array());
-                $(let $rest = array($rest, &probs)?;)?
-                let _ = joint::<A::Error>(&[probs.shape() $(, $rest.shape())?], at)?;
-                let logarithms = logarithms_of_share(&probs)?;
+                $(let $rest = to_array($rest, &probs)?;)?
+                let _ = broadcast_shape::<A::Error>(&[probs.shape() $(, $rest.shape())?], at)?;
+                let logarithms = log_probabilities(&probs)?;
                 Ok($name { $($rest,)? probs, logarithms, validated: false })
             }
 
@@ -53,8 +53,8 @@ macro_rules! trials {
                 logits: impl IntoArray<Array = A>,
             ) -> Result<Self, A::Error> {
                 let (at, logits) = (Site::here("from_logits"), logits.array());
-                $(let $rest = array($rest, &logits)?;)?
-                let _ = joint::<A::Error>(&[logits.shape() $(, $rest.shape())?], at)?;
+                $(let $rest = to_array($rest, &logits)?;)?
+                let _ = broadcast_shape::<A::Error>(&[logits.shape() $(, $rest.shape())?], at)?;
                 let logarithms = [logits.try_logsigmoid()?, logits.try_neg()?.try_logsigmoid()?];
                 Ok($name { $($rest,)? probs: logits.try_sigmoid()?, logarithms, validated: false })
             }
@@ -68,7 +68,7 @@ macro_rules! trials {
             /// term with this factor is 0, even if the logarithm is -∞.
             fn logarithm(&self, successes: &A, failures: &A) -> Result<Expr<A>, A::Error> {
                 let [p, q] = &self.logarithms;
-                Ok(times(successes, p)? + times(failures, q)?)
+                Ok(times_log(successes, p)? + times_log(failures, q)?)
             }
         }
     };
@@ -82,7 +82,7 @@ macro_rules! members {
         const NAME: &'static str = $name;
 
         fn parameters(&self) -> Vec<Parameter<'_, A>> {
-            vec![("probs", Range::$probs, &self.probs) $(, (stringify!($rest), Range::$range, &self.$rest))?]
+            vec![("probs", ParameterRange::$probs, &self.probs) $(, (stringify!($rest), ParameterRange::$range, &self.$rest))?]
         }
 
         fn is_validated(&self) -> bool {
@@ -116,25 +116,25 @@ impl<A: Array> Family for Bernoulli<A> {
         Support::Boolean
     }
 
-    fn density(&self, k: &A) -> Result<A> {
-        self.logarithm(k, &(1.0 - of(k)).get()?)?.get()
+    fn log_density(&self, k: &A) -> Result<A> {
+        self.logarithm(k, &(1.0 - expr(k)).get()?)?.get()
     }
 
-    fn distribution(&self, k: &A) -> Result<A> {
-        filled((of(k) * 0.0 + (1.0 - of(&self.probs))).get()?, &[k.try_ge(1.0)?], 1.0)
+    fn distribution_function(&self, k: &A) -> Result<A> {
+        fill_masked((expr(k) * 0.0 + (1.0 - expr(&self.probs))).get()?, &[k.try_ge(1.0)?], 1.0)
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
-        let success = p.try_gt(&(1.0 - of(&self.probs)).get()?)?;
-        filled((of(p) * 0.0).get()?, &[success], 1.0)
+    fn quantile_function(&self, p: &A) -> Result<A> {
+        let success = p.try_gt(&(1.0 - expr(&self.probs)).get()?)?;
+        fill_masked((expr(p) * 0.0).get()?, &[success], 1.0)
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
-        Ok([self.probs.clone(), ((1.0 - of(&self.probs)) * &self.probs).get()?])
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
+        Ok([self.probs.clone(), ((1.0 - expr(&self.probs)) * &self.probs).get()?])
     }
 
-    fn information(&self) -> Result<A> {
-        (-self.logarithm(&self.probs, &(1.0 - of(&self.probs)).get()?)?).get()
+    fn entropy_formula(&self) -> Result<A> {
+        (-self.logarithm(&self.probs, &(1.0 - expr(&self.probs)).get()?)?).get()
     }
 
     fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
@@ -165,41 +165,41 @@ impl<A: Array> Family for Binomial<A> {
         Support::CountsTo(self.total_count.clone())
     }
 
-    fn density(&self, k: &A) -> Result<A> {
-        let failures = (of(&self.total_count) - k).get()?;
+    fn log_density(&self, k: &A) -> Result<A> {
+        let failures = (expr(&self.total_count) - k).get()?;
         // The binomial coefficient C(n, k) of n trials is 1 / ((n + 1) B(k + 1, n - k + 1)), where B is the beta function.
-        let count = (of(k) + 1.0).betaln(of(&failures) + 1.0) + (of(&self.total_count) + 1.0).ln();
+        let count = (expr(k) + 1.0).betaln(expr(&failures) + 1.0) + (expr(&self.total_count) + 1.0).ln();
         (self.logarithm(k, &failures)? - count).get()
     }
 
-    fn distribution(&self, k: &A) -> Result<A> {
+    fn distribution_function(&self, k: &A) -> Result<A> {
         // For k ≥ n, the probability of at most k successes is 1. The incomplete beta function has no derivative for n - k = 0 failures, so
         // there it is computed for 1 failure and not used.
         let all = k.try_ge(&self.total_count)?;
-        let failures = (of(&self.total_count) - k).masked(&all, 1.0).get()?;
+        let failures = (expr(&self.total_count) - k).masked(&all, 1.0).get()?;
         let share = k.try_add(1.0)?.try_betaincc(&failures, &self.probs)?;
-        filled(share, &[all], 1.0)
+        fill_masked(share, &[all], 1.0)
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
-        quantile(Counts::Binomial, &[&self.total_count, &self.probs], p, Site::here("icdf"))
+    fn quantile_function(&self, p: &A) -> Result<A> {
+        count_quantile(CountFamily::Binomial, &[&self.total_count, &self.probs], p, Site::here("icdf"))
     }
 
-    fn information(&self) -> Result<A> {
+    fn entropy_formula(&self) -> Result<A> {
         let at = Site::here("entropy");
-        let most = self.total_count.to_tensor(at)?.iter().fold(0.0, |most: f64, n| most.max(n.to_f64()));
-        entropy_of_counts(self, most, at)
+        let max_count = self.total_count.to_tensor(at)?.iter().fold(0.0, |max_count: f64, n| max_count.max(n.to_f64()));
+        sum_entropy_over_counts(self, max_count, at)
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
-        let mean = (of(&self.total_count) * &self.probs).get()?;
-        let variance = (1.0 - of(&self.probs)) * &mean;
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
+        let mean = (expr(&self.total_count) * &self.probs).get()?;
+        let variance = (1.0 - expr(&self.probs)) * &mean;
         Ok([mean, variance.get()?])
     }
 
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
         let parameters = [noise.expand(&self.total_count)?, noise.expand(&self.probs)?];
-        draw(Kind::Binomial, &parameters, noise.generator, noise.at)
+        draw(Sampler::Binomial, &parameters, noise.generator, noise.at)
     }
 }
 
@@ -219,7 +219,7 @@ trials! {
 impl<A: Array> Family for Geometric<A> {
     members!("Geometric", Unit);
 
-    fn check_more(&self, at: Site) -> Result<(), A::Error> {
+    fn check_relations(&self, at: Site) -> Result<(), A::Error> {
         let probs = self.probs.to_tensor(at)?;
         let wrong: Vec<f64> = probs.iter().map(Scalar::to_f64).filter(|&p| p <= 0.0).collect();
         check_parameter((Self::NAME, &self.parameters()), ("probs", "be positive"), probs.shape(), &wrong, at)
@@ -229,31 +229,31 @@ impl<A: Array> Family for Geometric<A> {
         Support::Counts
     }
 
-    fn density(&self, k: &A) -> Result<A> {
-        (times(k, &self.logarithms[1])? + &self.logarithms[0]).get()
+    fn log_density(&self, k: &A) -> Result<A> {
+        (times_log(k, &self.logarithms[1])? + &self.logarithms[0]).get()
     }
 
-    fn distribution(&self, k: &A) -> Result<A> {
-        (-((of(k) + 1.0) * &self.logarithms[1]).expm1()).get()
+    fn distribution_function(&self, k: &A) -> Result<A> {
+        (-((expr(k) + 1.0) * &self.logarithms[1]).expm1()).get()
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
-        quantile(Counts::Geometric, &[&self.logarithms[1]], p, Site::here("icdf"))
+    fn quantile_function(&self, p: &A) -> Result<A> {
+        count_quantile(CountFamily::Geometric, &[&self.logarithms[1]], p, Site::here("icdf"))
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
-        let mean = (1.0 / of(&self.probs) - 1.0).get()?;
-        let variance = of(&mean) / &self.probs;
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
+        let mean = (1.0 / expr(&self.probs) - 1.0).get()?;
+        let variance = expr(&mean) / &self.probs;
         Ok([mean, variance.get()?])
     }
 
-    fn information(&self) -> Result<A> {
-        let total = self.logarithm(&self.probs, &(1.0 - of(&self.probs)).get()?)?;
+    fn entropy_formula(&self) -> Result<A> {
+        let total = self.logarithm(&self.probs, &(1.0 - expr(&self.probs)).get()?)?;
         (-total / &self.probs).get()
     }
 
     fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
-        (of(&noise.uniform()?).ln() / &self.logarithms[1]).floor().get()
+        (expr(&noise.uniform()?).ln() / &self.logarithms[1]).floor().get()
     }
 }
 
@@ -279,38 +279,38 @@ impl<A: Array> Family for NegativeBinomial<A> {
         Support::Counts
     }
 
-    fn density(&self, k: &A) -> Result<A> {
+    fn log_density(&self, k: &A) -> Result<A> {
         let r = &self.total_count;
         // Γ(k + r) / (Γ(r) k!) is 1 / ((k + r) B(r, k + 1)), where B is the beta function.
-        let is_zero = (of(k) + r).get()?.try_eq(0.0)?;
-        let count = ((of(k) + 1.0).betaln(of(r)) + (of(k) + r).ln()).masked(&is_zero, 0.0);
+        let is_zero = (expr(k) + r).get()?.try_eq(0.0)?;
+        let count = ((expr(k) + 1.0).betaln(expr(r)) + (expr(k) + r).ln()).masked(&is_zero, 0.0);
         (self.logarithm(k, r)? - count).get()
     }
 
-    fn distribution(&self, k: &A) -> Result<A> {
+    fn distribution_function(&self, k: &A) -> Result<A> {
         // For r = 0, the count is always 0.
         let none = self.total_count.try_eq(0.0)?;
-        let r = filled(self.total_count.clone(), std::slice::from_ref(&none), 1.0)?;
-        filled(k.try_add(1.0)?.try_betaincc(&r, &self.probs)?, &[none], 1.0)
+        let r = fill_masked(self.total_count.clone(), std::slice::from_ref(&none), 1.0)?;
+        fill_masked(k.try_add(1.0)?.try_betaincc(&r, &self.probs)?, &[none], 1.0)
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
-        quantile(Counts::NegativeBinomial, &[&self.total_count, &self.probs], p, Site::here("icdf"))
+    fn quantile_function(&self, p: &A) -> Result<A> {
+        count_quantile(CountFamily::NegativeBinomial, &[&self.total_count, &self.probs], p, Site::here("icdf"))
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
-        let failure = || 1.0 - of(&self.probs);
-        let mean = (of(&self.total_count) * &self.probs / failure()).get()?;
-        let variance = of(&mean) / failure();
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
+        let failure = || 1.0 - expr(&self.probs);
+        let mean = (expr(&self.total_count) * &self.probs / failure()).get()?;
+        let variance = expr(&mean) / failure();
         Ok([mean, variance.get()?])
     }
 
     /// Draws a Poisson number whose rate is a gamma draw. For r = 0, which is not a valid parameter of the gamma distribution, the rate is 0.
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
         let r = noise.expand(&self.total_count)?;
-        let gamma = draw(Kind::Gamma, std::slice::from_ref(&r), noise.generator, noise.at)?;
-        let gamma = filled(gamma, &[r.try_eq(0.0)?], 0.0)?;
-        let rate = noise.expand(&(of(&gamma) * &self.probs / (1.0 - of(&self.probs))).get()?)?;
-        draw(Kind::Poisson, &[rate], noise.generator, noise.at)
+        let gamma = draw(Sampler::Gamma, std::slice::from_ref(&r), noise.generator, noise.at)?;
+        let gamma = fill_masked(gamma, &[r.try_eq(0.0)?], 0.0)?;
+        let rate = noise.expand(&(expr(&gamma) * &self.probs / (1.0 - expr(&self.probs))).get()?)?;
+        draw(Sampler::Poisson, &[rate], noise.generator, noise.at)
     }
 }

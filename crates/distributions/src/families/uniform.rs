@@ -6,8 +6,8 @@ use wengert_tensor::{Scalar, Site};
 
 use super::{family, members};
 use crate::distribution::{Distribution, Family, Noise};
-use crate::expression::of;
-use crate::support::{Support, bound, check_parameter, filled};
+use crate::expression::expr;
+use crate::support::{Support, bound_text, check_parameter, fill_masked};
 
 family! {
     /// The uniform distribution. Its density is 1 / (high - low) for low ≤ x < high. PyTorch: `Uniform`.
@@ -25,13 +25,13 @@ family! {
 impl<A: Array> Family for Uniform<A> {
     members!("Uniform");
 
-    fn check_more(&self, at: Site) -> Result<(), A::Error> {
+    fn check_relations(&self, at: Site) -> Result<(), A::Error> {
         let shape = self.batch_shape();
         let ends = |x: &A| -> Result<_, A::Error> { x.try_expand(&shape)?.to_tensor(at) };
         let (low, high) = (ends(&self.low)?, ends(&self.high)?);
         let wrong = low.iter().zip(high.iter()).filter(|(low, high)| low >= high);
         let wrong: Vec<f64> = wrong.map(|(low, _)| low.to_f64()).collect();
-        let requirement = format!("satisfy the constraint LessThan(upper_bound={}),", bound(&self.high, at)?);
+        let requirement = format!("satisfy the constraint LessThan(upper_bound={}),", bound_text(&self.high, at)?);
         check_parameter((Self::NAME, &self.parameters()), ("low", &requirement), &shape, &wrong, at)
     }
 
@@ -39,33 +39,33 @@ impl<A: Array> Family for Uniform<A> {
         Support::Interval(self.low.clone(), self.high.clone())
     }
 
-    fn density(&self, x: &A) -> Result<A> {
-        let density = (of(x) * 0.0 - (of(&self.high) - &self.low).ln()).get()?;
-        filled(density, &[x.try_ge(&self.high)?], f64::NEG_INFINITY)
+    fn log_density(&self, x: &A) -> Result<A> {
+        let density = (expr(x) * 0.0 - (expr(&self.high) - &self.low).ln()).get()?;
+        fill_masked(density, &[x.try_ge(&self.high)?], f64::NEG_INFINITY)
     }
 
-    fn distribution(&self, x: &A) -> Result<A> {
+    fn distribution_function(&self, x: &A) -> Result<A> {
         // As in PyTorch, the derivative is 0 at both bounds.
-        ((of(x) - &self.low) / (of(&self.high) - &self.low)).get()?.try_clamp(0.0, 1.0)
+        ((expr(x) - &self.low) / (expr(&self.high) - &self.low)).get()?.try_clamp(0.0, 1.0)
     }
 
-    fn quantile(&self, p: &A) -> Result<A> {
-        ((of(&self.high) - &self.low) * p + &self.low).get()
+    fn quantile_function(&self, p: &A) -> Result<A> {
+        ((expr(&self.high) - &self.low) * p + &self.low).get()
     }
 
-    fn moments(&self) -> Result<[A; 2], A::Error> {
-        let mean = (of(&self.low) + &self.high) * 0.5;
-        Ok([mean.get()?, ((of(&self.high) - &self.low).square() / 12.0).get()?])
+    fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
+        let mean = (expr(&self.low) + &self.high) * 0.5;
+        Ok([mean.get()?, ((expr(&self.high) - &self.low).square() / 12.0).get()?])
     }
 
     /// Draws numbers below `high`, to which the quantile function may round.
     fn draw(&self, mut noise: Noise<'_, A>) -> Result<A> {
-        let x = self.quantile(&noise.uniform()?)?;
+        let x = self.quantile_function(&noise.uniform()?)?;
         let below = self.high.try_nextafter(&self.low)?;
         try_where_(x.try_lt(&self.high)?, &x, &below)
     }
 
-    fn information(&self) -> Result<A> {
-        (of(&self.high) - &self.low).ln().get()
+    fn entropy_formula(&self) -> Result<A> {
+        (expr(&self.high) - &self.low).ln().get()
     }
 }

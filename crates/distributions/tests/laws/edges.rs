@@ -57,7 +57,7 @@ fn probabilities_of_zero_do_not_spoil_gradients() {
 }
 
 #[test]
-fn distribution_functions_of_counts_at_their_ends() {
+fn cdf_of_counts_is_zero_or_one_at_the_ends() {
     let binomial = |p: f64| Binomial::new(5.0, &Tensor::scalar(p)).cdf(Tensor::from([0.0, 4.0, 5.0])).to_vec();
     assert_eq!(binomial(1.0), [0.0, 0.0, 1.0]);
     assert_eq!(binomial(0.0), [1.0, 1.0, 1.0]);
@@ -128,7 +128,7 @@ fn lower_tails_keep_their_digits() {
 }
 
 #[test]
-fn derivatives_at_medians() {
+fn derivatives_at_medians_agree_with_formulas() {
     assert_eq!(slope(0.0, |x| Laplace::new(x.tape().constant(0.0), 2.0).cdf(x)), 0.25);
     assert_eq!(slope(0.5, |p| Laplace::new(p.tape().constant(0.0), 2.0).icdf(p)), 4.0);
     assert_eq!(slope(-1e3, |x| Gumbel::new(x.tape().constant(0.0), 1.0).cdf(x)), 0.0);
@@ -149,7 +149,7 @@ fn slope_of_student(df: f64, z: f64) -> f64 {
 }
 
 #[test]
-fn shares_with_small_concentrations() {
+fn samples_with_small_concentrations_have_the_right_means() {
     // With a probability near 1/9, all three gamma draws of a vector would underflow to 0. The largest share must still be nearly 1 almost
     // always.
     let shares = Dirichlet::new(&Tensor::<f64>::full([3], 1e-3)).sample([2000], &mut Generator::new(0));
@@ -213,7 +213,7 @@ fn copies_of_composed_distributions_are_independent() {
 }
 
 #[test]
-fn counts_of_rare_events() {
+fn counts_of_rare_events_have_their_probabilities() {
     // With n trials of the probability 1/n, the number of successes is nearly a Poisson number with mean 1. A formula with 1 - 1/n would
     // lose digits, because f32 rounds 1 - 1e-6.
     let n = Tensor::scalar(1e6f32);
@@ -247,7 +247,7 @@ fn samples_have_a_density() {
 }
 
 #[test]
-fn the_variance_of_narrow_weibull_distributions() {
+fn the_variance_of_narrow_weibull_distributions_keeps_its_digits() {
     // The columns are the concentration and the variance, which was computed with mpmath.
     let table = [
         (19.0, 0.004009550091885557),
@@ -265,7 +265,7 @@ fn the_variance_of_narrow_weibull_distributions() {
 }
 
 #[test]
-fn truncation_to_tails() {
+fn truncation_to_tails_keeps_digits() {
     // The columns are the two bounds and three values from SciPy: the logarithm of the density and the distribution function in the middle of
     // the interval, and the median.
     let table = [
@@ -361,10 +361,10 @@ fn a_matrix_that_does_not_fit_the_mean_is_an_error() {
         assert!(MultivariateNormal::try_from_precision(&mean, &matrix).is_err());
     }
     let factor = Tensor::from([[2.0, 0.0], [1.0, 3.0]]);
-    let own = MultivariateNormal::try_from_scale_tril(&Tensor::from([0.0, 0.0]), &factor).unwrap();
+    let normal = MultivariateNormal::try_from_scale_tril(&Tensor::from([0.0, 0.0]), &factor).unwrap();
     let x = Tensor::from([2.0, 4.0]);
     let expected = -1.0 - (std::f64::consts::TAU * 6.0).ln(); // L⁻¹ x is (1, 1), and the determinant of L is 6
-    assert!((own.log_prob(&x).item() - expected).abs() < 1e-12);
+    assert!((normal.log_prob(&x).item() - expected).abs() < 1e-12);
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn check<D: Distribution<Data>>(name: &str, make: impl Fn(&[Data]) -> D) {
 }
 
 #[test]
-fn families() {
+fn families_have_the_values_of_the_table() {
     check("Normal", |p| Normal::new(&p[0], &p[1]));
     check("HalfNormal", |p| HalfNormal::new(&p[0]));
     check("LogNormal", |p| LogNormal::new(&p[0], &p[1]));
@@ -93,7 +93,7 @@ fn families() {
 }
 
 #[test]
-fn logits_give_the_same() {
+fn logits_give_the_same_distribution_as_probabilities() {
     let (probs, counts) = (Tensor::from([0.1, 0.5, 0.9]), Tensor::from([0.0, 1.0, 1.0]));
     let logits = probs.logit(None);
     let pairs = [
@@ -108,7 +108,7 @@ fn logits_give_the_same() {
 }
 
 #[test]
-fn divergences() {
+fn divergences_have_the_values_of_the_table() {
     let cases = cases();
     for row in cases["divergences"].as_array().unwrap() {
         let (p, q) = (row[0].as_str().unwrap(), row[2].as_str().unwrap());
@@ -159,7 +159,7 @@ fn divergences_of_independent_distributions_need_equal_dims() {
 }
 
 #[test]
-fn classes_and_shares() {
+fn classes_and_shares_have_the_values_of_the_table() {
     let cases = &cases()["vectors"];
     let dirichlet = &cases["dirichlet"];
     let ours = Dirichlet::new(&matrix(&dirichlet[0]));
@@ -178,7 +178,7 @@ fn classes_and_shares() {
 }
 
 #[test]
-fn made_of_others() {
+fn composed_distributions_have_the_values_of_the_table() {
     let cases = &cases();
     let mixture = &cases["vectors"]["mixture"];
     let components = Normal::new(&Tensor::from([-1.0, 0.5, 3.0]), &Tensor::from([0.5, 1.0, 2.0]));
@@ -208,7 +208,7 @@ fn made_of_others() {
 
 /// Checks truncated and transformed distributions, which have no formula for the mean. Their values are tensors, numbers and variables.
 #[test]
-fn made_of_others_without_a_mean() {
+fn composed_distributions_equal_equivalent_ones() {
     let inf = f64::INFINITY;
     let normal = || Normal::new(&Tensor::scalar(1.0), 2.0);
     let near = |x: Data, y: Data| assert!((&x - &y).abs().amax(..).item() < 1e-13, "{x}, not {y}");
@@ -248,7 +248,7 @@ fn made_of_others_without_a_mean() {
 }
 
 #[test]
-fn outside_of_the_support() {
+fn densities_outside_of_the_support_are_zero() {
     let inf = f64::INFINITY;
     let one = &Tensor::scalar(1.0);
     let x = Tensor::from([-inf, -1.0, -1e-300]);
@@ -343,7 +343,7 @@ fn the_density_at_nan_is_nan() {
 }
 
 #[test]
-fn degenerate_trials() {
+fn degenerate_trials_have_exact_probabilities() {
     let certain = &Tensor::from([0.0, 1.0]);
     assert_eq!(Bernoulli::new(certain).log_prob(Tensor::from([0.0, 1.0])).to_vec(), [0.0, 0.0]);
     assert_eq!(Bernoulli::new(certain).entropy().to_vec(), [0.0, 0.0]);
@@ -553,7 +553,7 @@ fn the_quantile_of_a_probability_is_its_count() {
 }
 
 #[test]
-fn vectors_and_correlations() {
+fn vectors_and_correlations_have_the_values_of_the_table() {
     let cases = &cases()["vectors"];
     let case = &cases["multivariate"];
     let (loc, x) = (vector(&case[0]), matrix(&case[2]));

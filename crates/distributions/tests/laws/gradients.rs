@@ -58,7 +58,7 @@ impl<'t> Normalised<Dirichlet<Var<'t, f64>>> {
 }
 
 #[test]
-fn entropies_that_are_sums_over_counts() {
+fn entropies_that_are_sums_over_counts_have_derivatives() {
     let (two, shares) = (Tensor::from([0.7, 2.5]), Tensor::from([0.2, 0.3, 0.5]));
     assert_gradcheck!(check(), |rate| Poisson::new(rate).entropy(), &two);
     assert_gradcheck!(check(), |p| Binomial::new(&Tensor::from([3.0, 4.0, 2.0]), p).entropy(), &shares);
@@ -74,7 +74,7 @@ fn the_derivative_of_a_discrete_quantile_is_zero() {
 }
 
 #[test]
-fn discrete_distributions() {
+fn discrete_densities_have_derivatives() {
     let (k, p, r) = (Tensor::from([[0.0], [1.0], [3.0]]), Tensor::from([0.2, 0.7]), Tensor::from([1.5, 4.0]));
     assert_gradcheck!(check(), |r| Poisson::new(r).log_prob(&k), &r);
     assert_gradcheck!(check(), |p| Geometric::new(p).log_prob(&k), &p);
@@ -88,7 +88,7 @@ fn discrete_distributions() {
 }
 
 #[test]
-fn distribution_functions_and_combinations() {
+fn distribution_functions_and_combinations_have_derivatives() {
     let (x, a, b) = (Tensor::from([[0.0], [0.5], [2.5]]), Tensor::from([0.0, 1.2]), Tensor::from([0.7, 1.5]));
     let once = || check().order(1);
     let df = Tensor::from([0.8, 5.0]);
@@ -185,7 +185,7 @@ fn derivatives_of_samples_have_the_right_means() {
 }
 
 #[test]
-fn vectors_and_correlations() {
+fn vectors_and_correlations_have_derivatives() {
     let (x, loc) = (Tensor::from([[0.3, -0.4], [1.0, 2.0]]), Tensor::from([0.1, 0.2]));
     let l = Tensor::from([[1.2, 0.0], [0.4, 0.8]]);
     assert_gradcheck!(check(), |x, m, l| MultivariateNormal::from_scale_tril(m, l.tril(0)).log_prob(x), &x, &loc, &l);
@@ -216,7 +216,7 @@ fn discrete_samples_have_no_derivative() {
 }
 
 #[test]
-fn a_batch_equals_a_loop() {
+fn vmap_equals_a_loop() {
     let (rates, x) = (Tensor::from([0.5, 2.0, 3.0]), Tensor::from([1.0, 4.0]));
     let [batched] = transforms::Vmap::new()
         .in_dims([Some(0), None])

@@ -117,13 +117,13 @@ fn weighted<'t>(tape: &'t Tape<f64>, list: &[V<'t>], weight: fn(f64) -> f64) -> 
 
 /// Asserts that `got` differs from `expected` by at most `tolerance` times the largest magnitude in `expected`, or times 1 if this magnitude
 /// is below 1. `None` stands for zeros.
-fn check(what: &str, got: V<'_>, expected: Option<&Tensor<f64>>, tolerance: f64) {
+fn assert_close(name: &str, got: V<'_>, expected: Option<&Tensor<f64>>, tolerance: f64) {
     let got = got.value();
     let expected = expected.cloned().unwrap_or_else(|| Tensor::zeros(got.shape()));
-    assert_eq!(got.shape(), expected.shape(), "{what}");
+    assert_eq!(got.shape(), expected.shape(), "{name}");
     let scale = expected.iter().fold(1.0, |all: f64, x| all.max(x.abs()));
     for (got, expected) in got.iter().zip(expected.iter()) {
-        assert!((got - expected).abs() <= tolerance * scale, "{what}: {got:e}, but PyTorch gives {expected:e}");
+        assert!((got - expected).abs() <= tolerance * scale, "{name}: {got:e}, but PyTorch gives {expected:e}");
     }
 }
 
@@ -136,7 +136,7 @@ fn counts(name: &str) -> usize {
 }
 
 #[test]
-fn values_and_derivatives() {
+fn values_and_derivatives_are_pytorchs() {
     let cases: Value = serde_json::from_str(include_str!("../pytorch.json")).unwrap();
     let cases = cases.as_array().unwrap();
     assert!(cases.len() >= 100);
@@ -145,7 +145,7 @@ fn values_and_derivatives() {
         let tape = Tape::<f64>::new();
         let inputs: Vec<V<'_>> = tensors(&case["inputs"]).into_iter().flatten().map(|x| tape.var(&x)).collect();
         let value = result(name, &inputs);
-        check(name, value, tensors(&case["outputs"])[0].as_ref(), 1e-12);
+        assert_close(name, value, tensors(&case["outputs"])[0].as_ref(), 1e-12);
         let variables = &inputs[counts(name)..];
         let total = weighted(&tape, &[value], f64::cos);
         let first: Vec<V<'_>> = variables.iter().map(|&x| total.grad_or_zeros([x])[0]).collect();
@@ -155,9 +155,9 @@ fn values_and_derivatives() {
             first.iter().zip(&expected).filter(|(_, expected)| expected.is_some()).map(|(&x, _)| x).collect();
         let sum = weighted(&tape, &present, f64::sin);
         for (k, &x) in variables.iter().enumerate() {
-            check(&format!("{name}, first derivative {k}"), first[k], expected[k].as_ref(), 1e-11);
+            assert_close(&format!("{name}, first derivative {k}"), first[k], expected[k].as_ref(), 1e-11);
             let second = sum.grad_or_zeros([x])[0];
-            check(&format!("{name}, second derivative {k}"), second, seconds[k].as_ref(), 1e-8);
+            assert_close(&format!("{name}, second derivative {k}"), second, seconds[k].as_ref(), 1e-8);
         }
     }
 }
@@ -171,7 +171,7 @@ fn with_gradient<'t>(name: &str, x: &[V<'t>]) -> [V<'t>; 2] {
 
 /// Checks that `vmap` over three examples gives the same values and gradients as a loop over the examples.
 #[test]
-fn a_batch_equals_a_loop() {
+fn vmap_equals_a_loop() {
     let cases: Value = serde_json::from_str(include_str!("../pytorch.json")).unwrap();
     for case in cases.as_array().unwrap() {
         let name = case["name"].as_str().unwrap();

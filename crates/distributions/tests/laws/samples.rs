@@ -52,7 +52,7 @@ fn number(x: f64) -> Data {
 }
 
 #[test]
-fn continuous_distributions() {
+fn samples_of_continuous_distributions_have_their_moments() {
     check(&Normal::new(&number(1.0), 2.0), false);
     check(&HalfNormal::new(&number(2.0)), false);
     check(&LogNormal::new(&number(0.3), 0.5), false);
@@ -73,7 +73,7 @@ fn continuous_distributions() {
 }
 
 #[test]
-fn discrete_distributions() {
+fn samples_of_discrete_distributions_have_their_moments() {
     for rate in [0.4, 9.0, 15.0, 40.0, 5000.0] {
         check(&Poisson::new(&number(rate)), true);
     }
@@ -105,7 +105,7 @@ fn no_failures_give_no_successes() {
 }
 
 #[test]
-fn combined_distributions() {
+fn samples_of_combined_distributions_have_their_moments() {
     check(&Truncated::new(Normal::new(&number(1.0), 2.0), 0.0, f64::INFINITY), false);
     let transforms = vec![Transform::Softplus, Transform::Affine { loc: number(1.0), scale: number(-2.0) }];
     check(&TransformedDistribution::new(Normal::new(&number(0.3), 1.0), transforms), false);
@@ -114,7 +114,7 @@ fn combined_distributions() {
 }
 
 #[test]
-fn classes_and_counts() {
+fn samples_of_classes_and_counts_have_their_probabilities() {
     let probs = Tensor::from([[0.1, 0.0, 0.9], [0.5, 0.25, 0.25]]);
     let classes = Categorical::new(&probs).sample([N], &mut Generator::new(3));
     let counts = Multinomial::new(50, &probs).sample([N], &mut Generator::new(4));
@@ -141,7 +141,7 @@ fn classes_and_counts() {
 }
 
 #[test]
-fn seeds_types_and_tapes() {
+fn samples_depend_only_on_the_seed_and_the_parameters() {
     let draw = |seed| Gamma::new(&number(0.7), 1.0).sample([5], &mut Generator::new(seed));
     assert_eq!(draw(1), draw(1));
     assert_ne!(draw(1), draw(2));
@@ -158,7 +158,7 @@ fn seeds_types_and_tapes() {
 }
 
 #[test]
-fn vectors_and_correlations() {
+fn samples_of_vectors_and_correlations_have_their_moments() {
     let covariance = Tensor::from([[2.0, 0.5], [0.5, 1.0]]);
     let x = MultivariateNormal::new(&Tensor::from([1.0, -1.0]), &covariance).sample([N], &mut Generator::new(1));
     let centred = &x - &Tensor::from([1.0, -1.0]);

@@ -16,7 +16,7 @@ fn sample<const N: usize>(shape: [usize; N]) -> Tensor<f64> {
 }
 
 /// Returns the transform of the complex numbers `x`, computed by its definition with n² products. `sign` is the sign of the exponent.
-fn naive(x: &[f64], sign: f64) -> Vec<f64> {
+fn naive_transform(x: &[f64], sign: f64) -> Vec<f64> {
     let n = x.len() / 2;
     let term = |j: usize, k: usize| {
         let (sin, cos) = (sign * TAU * (j * k % n) as f64 / n as f64).sin_cos();
@@ -41,9 +41,9 @@ fn every_length_equals_the_definition() {
         let x = sample([n, 2]);
         // A sum of the definition has n terms that are at most 2. The fast transform has an error of a few log n roundings.
         let bound = 4.0 * n as f64 * (n as f64).sqrt() * f64::EPSILON;
-        let forward = naive(&x.to_vec(), -1.0);
+        let forward = naive_transform(&x.to_vec(), -1.0);
         assert_near(&x.fft(None, -1, Norm::Backward), &forward, bound, &format!("fft of {n}"));
-        let inverse: Vec<f64> = naive(&x.to_vec(), 1.0);
+        let inverse: Vec<f64> = naive_transform(&x.to_vec(), 1.0);
         assert_near(&x.ifft(None, -1, Norm::Forward), &inverse, bound, &format!("ifft of {n}"));
         let real = sample([n]);
         let half = complex(&real, &Tensor::zeros([n])).fft(None, -1, Norm::Backward).narrow(0, 0, n / 2 + 1);
@@ -59,7 +59,7 @@ fn every_length_equals_the_definition() {
 }
 
 #[test]
-fn derivatives_of_both_modes_and_orders() {
+fn derivatives_agree_with_differences() {
     for n in [1, 2, 3, 4, 5, 6] {
         for norm in NORMS {
             // The functions square the transform, so that the second derivative is not 0.
@@ -81,7 +81,7 @@ fn derivatives_of_both_modes_and_orders() {
 
 /// `hfftn` is `irfftn` of the conjugate, with the other normalization, and `ihfftn` is its inverse. Shapes and errors are PyTorch's.
 #[test]
-fn transforms_with_symmetry_along_several_dimensions() {
+fn hermitian_transforms_along_several_dimensions_equal_their_definition() {
     let halves = sample([3, 4, 4, 2]);
     for (norm, other) in [(Norm::Backward, Norm::Forward), (Norm::Ortho, Norm::Ortho), (Norm::Forward, Norm::Backward)]
     {
@@ -131,7 +131,7 @@ fn transforms_with_symmetry_along_several_dimensions() {
 }
 
 #[test]
-fn a_batch_is_a_loop() {
+fn vmap_equals_a_loop() {
     let x = sample([3, 4, 5, 2]);
     let batched = vmap(|x| x.fft(None, 0, Norm::Ortho).irfft(Some(6), -1, Norm::Backward).square(), &x);
     let loops = (0..3).map(|i| x.select(0, i).fft(None, 0, Norm::Ortho).irfft(Some(6), -1, Norm::Backward).square());
@@ -182,7 +182,7 @@ fn convolutions_equal_the_definition() {
 }
 
 #[test]
-fn frequencies_and_shifts() {
+fn frequencies_and_shifts_equal_their_definition() {
     assert_eq!(fftfreq::<f64>(4, 0.25).to_vec(), [0.0, 1.0, -2.0, -1.0]);
     assert_eq!(rfftfreq::<f32>(5, 2.0).to_vec(), [0.0, 0.1, 0.2]);
     assert_eq!(fftfreq::<f64>(0, 1.0).shape(), &[0]);

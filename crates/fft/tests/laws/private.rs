@@ -10,7 +10,7 @@ use length::fast_length;
 use norm::Norm;
 
 #[test]
-fn names_and_factors() {
+fn norm_names_parse_and_factors_multiply_to_one_over_n() {
     assert_eq!("ortho".parse(), Ok(Norm::Ortho));
     assert_eq!("x".parse::<Norm>(), Err("Invalid normalization mode: \"x\"".to_owned()));
     for norm in [Norm::Backward, Norm::Ortho, Norm::Forward] {

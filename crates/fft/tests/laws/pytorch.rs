@@ -101,7 +101,7 @@ fn assert_close(what: &str, got: &Tensor<f64>, expected: &Tensor<f64>) {
 }
 
 #[test]
-fn values_gradients_and_errors() {
+fn values_gradients_and_errors_are_pytorchs() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("../cases.json")).unwrap();
     assert!(cases.len() > 150, "only {} cases", cases.len());
     for case in &cases {

@@ -71,7 +71,7 @@ fn the_inverse_restores_the_signal() {
 }
 
 #[test]
-fn derivatives_and_batches() {
+fn derivatives_agree_with_differences_and_vmap_with_a_loop() {
     let options = Stft::new(6).hop_length(2).window(&hamming_window(5, true));
     gradcheck(|[x]| x.stft(&options).square(), [&sample([2, 9])]).unwrap();
     gradcheck(|[z]| z.istft(&options, Some(7)).square(), [&sample([4, 4, 2])]).unwrap();

@@ -5,14 +5,14 @@ use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
 use super::inverse::Inverse;
-use super::lu::Singular;
+use super::lu::SingularPolicy;
 use super::{apply_kernel, transposed};
-use crate::batches::{MOVES, cost, for_each_range};
+use crate::batches::{ELEMENT_MOVE_COST, cost, for_each_range};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_shape, contiguous, elements, sizes, zeros};
+use crate::matrices::{batch_shape, contiguous, elements, matrix_size, zeros};
 use crate::numerics::cofactors::{cofactors, product};
 use crate::numerics::failure::RangeFailure;
-use crate::numerics::ranges::diagonals_all;
+use crate::numerics::ranges::lu_diagonals_all;
 
 /// Factors each matrix of `a` as P L U (a permutation, a lower and an upper triangle), and writes its results. `from_diagonal` computes the
 /// results from the diagonal of U and the sign of the row exchanges.
@@ -21,10 +21,10 @@ fn write_from_factors<T: Float, const N: usize>(
     results: [&mut [T]; N],
     from_diagonal: impl Fn(&[T], T) -> [T; N] + Sync,
 ) -> Result<(), RangeFailure> {
-    let (a, (n, _)) = (contiguous(a)?, sizes(a.shape()));
+    let (a, (n, _)) = (contiguous(a)?, matrix_size(a.shape()));
     let (a, count) = (elements(&a), results.first().map_or(0, |results| results.len()));
-    for_each_range(count, cost(&[n, n, n / 3 + MOVES]), results, |first, count, mut results| {
-        diagonals_all(&a[first * n * n..][..count * n * n], count, n, |matrix, diagonal, sign| {
+    for_each_range(count, cost(&[n, n, n / 3 + ELEMENT_MOVE_COST]), results, |first, count, mut results| {
+        lu_diagonals_all(&a[first * n * n..][..count * n * n], count, n, |matrix, diagonal, sign| {
             for (results, value) in results.iter_mut().zip(from_diagonal(diagonal, sign)) {
                 results[matrix] = value;
             }
@@ -34,7 +34,7 @@ fn write_from_factors<T: Float, const N: usize>(
 
 /// Returns the error of an operation on tensors. Determinants and cofactors fail for no other reason, because singular matrices have
 /// results. So no message about a matrix is needed.
-fn failed(failure: RangeFailure, at: Site) -> Error {
+fn tensor_error(failure: RangeFailure, at: Site) -> Error {
     failure.error(&[], at, |_, _| String::new())
 }
 
@@ -52,8 +52,8 @@ impl Kernel for Determinant {
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let product = |diagonal: &[T], sign: T| [sign * product(diagonal.iter().copied())];
         let batch = batch_shape(inputs[0].shape(), 2);
-        let done = Tensor::from_fill(batch, at, |values| write_from_factors(inputs[0], [values], product));
-        let (values, ()) = done.map_err(|failure| failed(failure, at))?;
+        let filled = Tensor::from_fill(batch, at, |values| write_from_factors(inputs[0], [values], product));
+        let (values, ()) = filled.map_err(|failure| tensor_error(failure, at))?;
         Ok(vec![values])
     }
 
@@ -71,7 +71,7 @@ fn as_matrices<'t, T: Float>(x: Var<'t, T>) -> Var<'t, T> {
 
 /// Returns the transposed inverses A⁻ᵀ. The results for singular matrices have infinite elements or NaN.
 fn transposed_inverse<'t, T: Float>(a: Var<'t, T>) -> Result<Var<'t, T>, RuleError> {
-    Ok(transposed(apply_kernel(Inverse(Singular::Accepted), &[a])?))
+    Ok(transposed(apply_kernel(Inverse(SingularPolicy::Accepted), &[a])?))
 }
 
 /// The kernel that computes the matrix of cofactors, also of singular matrices. For a nonsingular A, this is C = |A| A⁻ᵀ.
@@ -87,16 +87,16 @@ impl Kernel for Cofactors {
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let (a, mut result) = (inputs[0].try_contiguous()?, zeros::<T>(inputs[0].shape())?);
-        let (n, _) = sizes(a.shape());
+        let (n, _) = matrix_size(a.shape());
         if let Some(a) = a.as_slice().filter(|a| !a.is_empty()) {
-            let done =
+            let filled =
                 for_each_range(a.len() / (n * n), cost(&[n, n, n]), [result.make_mut()], |first, _, [result]| {
                     for (matrix, result) in (first..).zip(result.chunks_exact_mut(n * n)) {
                         cofactors(&a[matrix * n * n..][..n * n], result, n)?;
                     }
                     Ok(())
                 });
-            done.map_err(|failure| failed(failure, at))?;
+            filled.map_err(|failure| tensor_error(failure, at))?;
         }
         Ok(vec![result])
     }
@@ -122,7 +122,7 @@ impl Kernel for SignAndLogarithm {
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let both = |diagonal: &[T], sign: T| {
+        let sign_and_logarithm = |diagonal: &[T], sign: T| {
             let (mut sign, mut logarithm) = (sign, 0.0);
             for &x in diagonal {
                 let x = x.to_f64();
@@ -139,10 +139,12 @@ impl Kernel for SignAndLogarithm {
             [sign, T::from_f64(logarithm)]
         };
         let batch = batch_shape(inputs[0].shape(), 2);
-        let done = Tensor::from_fill(batch.clone(), at, |signs| {
-            Tensor::from_fill(batch, at, |logarithms| write_from_factors(inputs[0], [signs, logarithms], both))
+        let filled = Tensor::from_fill(batch.clone(), at, |signs| {
+            Tensor::from_fill(batch, at, |logarithms| {
+                write_from_factors(inputs[0], [signs, logarithms], sign_and_logarithm)
+            })
         });
-        let (signs, (logarithms, ())) = done.map_err(|failure| failed(failure, at))?;
+        let (signs, (logarithms, ())) = filled.map_err(|failure| tensor_error(failure, at))?;
         Ok(vec![signs, logarithms])
     }
 

@@ -5,12 +5,12 @@ use wengert_tensor::ops::try_cat;
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::lu::{Factor, Singular, SolveWith};
+use super::lu::{LuFactor, SingularPolicy, SolveWithFactors};
 use super::{apply_kernel, apply_kernel_all, differences, inverse_or_zero, transposed};
 use crate::batches::{Batch, cost};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{argument_error, batch_shape, elements, sizes, with_core};
-use crate::numerics::general::eigenpairs;
+use crate::matrices::{argument_error, batch_shape, elements, matrix_size, with_core};
+use crate::numerics::general::eig;
 
 /// The kernel that computes the eigenvalues, and the eigenvectors as columns.
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ pub(crate) struct Eig;
 pub(crate) struct Eigvals;
 
 /// Describes a batch of matrices, with the batch dimensions `shape` and matrices of `order` rows.
-fn matrices(shape: &Shape, order: usize, at: Site) -> Batch<'_> {
+fn describe_batch(shape: &Shape, order: usize, at: Site) -> Batch<'_> {
     let reason = "the input matrix is ill-conditioned or has too many repeated eigenvalues";
     Batch { shape, cost: cost(&[25, order, order, order]), name: "linalg.eig", reason, at }
 }
@@ -39,16 +39,16 @@ impl Kernel for Eig {
     const NAME: &'static str = "eig";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let (batch, order) = (batch_shape(&inputs[0], 2), sizes(&inputs[0]).0);
+        let (batch, order) = (batch_shape(&inputs[0], 2), matrix_size(&inputs[0]).0);
         vec![with_core(&batch, &[order, 2]), with_core(&batch, &[order, order, 2])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         check_finite(inputs[0], at)?;
-        let (batch, order) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
+        let (batch, order) = (batch_shape(inputs[0].shape(), 2), matrix_size(inputs[0].shape()).0);
         let shapes = [with_core(&batch, &[order, 2]), with_core(&batch, &[order, order, 2])];
-        matrices(&batch, order, at)
-            .compute([inputs[0]], &shapes, |[a], [values, vectors]| eigenpairs(a, values, Some(vectors)))
+        describe_batch(&batch, order, at)
+            .compute([inputs[0]], &shapes, |[a], [values, vectors]| eig(a, values, Some(vectors)))
     }
 
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
@@ -60,15 +60,15 @@ impl Kernel for Eigvals {
     const NAME: &'static str = "eigvals";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let (batch, order) = (batch_shape(&inputs[0], 2), sizes(&inputs[0]).0);
+        let (batch, order) = (batch_shape(&inputs[0], 2), matrix_size(&inputs[0]).0);
         vec![with_core(&batch, &[order, 2])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         check_finite(inputs[0], at)?;
-        let (batch, order) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
+        let (batch, order) = (batch_shape(inputs[0].shape(), 2), matrix_size(inputs[0].shape()).0);
         let shapes = [with_core(&batch, &[order, 2])];
-        matrices(&batch, order, at).compute([inputs[0]], &shapes, |[a], [values]| eigenpairs(a, values, None))
+        describe_batch(&batch, order, at).compute([inputs[0]], &shapes, |[a], [values]| eig(a, values, None))
     }
 
     fn vjp<'t, T: Float>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Gradients<'t, T> {
@@ -80,29 +80,29 @@ impl Kernel for Eigvals {
 /// Eᵢⱼ = λⱼ - λᵢ. Here g_λ is the gradient of the eigenvalues λ, and g_V the gradient of the eigenvectors of length 1, the columns of V.
 /// Quotients with λⱼ = λᵢ are set to 0. Source: Boeddeker and others, "On the computation of complex-valued gradients", 2017, section 4.18.
 fn gradient<'t, T: Float>(
-    pairs: [Var<'t, T>; 2],
+    eigenpairs: [Var<'t, T>; 2],
     values: Var<'t, T>,
     vectors: Option<Var<'t, T>>,
 ) -> Result<Var<'t, T>, RuleError> {
-    let [found, v] = pairs;
-    let n = sizes(&values.shape()).0;
+    let [eigenvalues, v] = eigenpairs;
+    let n = matrix_size(&values.shape()).0;
     let adjoint = transposed(real_form(parts(v))?);
     let [re, im] = parts(values);
     let (mut re, mut im) = (re.try_diag_embed(0, -2, -1)?, im.try_diag_embed(0, -2, -1)?);
     if let Some(vectors) = vectors {
-        let product = adjoint.matmul(stacked(parts(vectors))?);
+        let product = adjoint.matmul(stack_parts(parts(vectors))?);
         let lengths = product.narrow(-2, 0, n).diagonal(0, -2, -1).unsqueeze(-2);
-        let rest = product - adjoint.matmul(stacked(parts(v))?) * lengths;
+        let rest = product - adjoint.matmul(stack_parts(parts(v))?) * lengths;
         let [x, y] = [0, n].map(|first| rest.narrow(-2, first, n));
-        let [along, across] = parts(found).map(differences);
-        let factor = inverse_or_zero(along * along + across * across);
-        let (along, across) = (along * factor, across * factor);
-        re += x * along - y * across;
-        im += x * across + y * along;
+        let [real_gaps, imaginary_gaps] = parts(eigenvalues).map(differences);
+        let factor = inverse_or_zero(real_gaps * real_gaps + imaginary_gaps * imaginary_gaps);
+        let (real_gaps, imaginary_gaps) = (real_gaps * factor, imaginary_gaps * factor);
+        re += x * real_gaps - y * imaginary_gaps;
+        im += x * imaginary_gaps + y * real_gaps;
     }
     let inner = real_form([re, im])?.matmul(adjoint.narrow(-1, 0, n));
-    let [lu, pivots] = apply_kernel_all(Factor(Singular::Solve), &[adjoint])?;
-    Ok(apply_kernel(SolveWith { adjoint: false }, &[adjoint, lu, pivots, inner])?.narrow(-2, 0, n))
+    let [lu, pivots] = apply_kernel_all(LuFactor(SingularPolicy::Solve), &[adjoint])?;
+    Ok(apply_kernel(SolveWithFactors { adjoint: false }, &[adjoint, lu, pivots, inner])?.narrow(-2, 0, n))
 }
 
 /// Returns the real parts and the imaginary parts of complex numbers.
@@ -111,12 +111,12 @@ fn parts<'t, T: Float>(z: Var<'t, T>) -> [Var<'t, T>; 2] {
 }
 
 /// Returns the real matrices `[…, 2n, n]` with the real parts above the imaginary parts.
-fn stacked<'t, T: Float>(z: [Var<'t, T>; 2]) -> Result<Var<'t, T>, RuleError> {
+fn stack_parts<'t, T: Float>(z: [Var<'t, T>; 2]) -> Result<Var<'t, T>, RuleError> {
     try_cat(&z, -2)
 }
 
-/// Returns the real matrices `[…, 2n, 2n]` that multiply [`stacked`] matrices like the complex matrices `z`. The transpose of the real matrix
-/// belongs to the conjugate transpose of the complex one.
+/// Returns the real matrices `[…, 2n, 2n]` that multiply [`stack_parts`] matrices like the complex matrices `z`. The transpose of the real
+/// matrix belongs to the conjugate transpose of the complex one.
 fn real_form<'t, T: Float>([re, im]: [Var<'t, T>; 2]) -> Result<Var<'t, T>, RuleError> {
-    try_cat(&[stacked([re, im])?, stacked([-im, re])?], -1)
+    try_cat(&[stack_parts([re, im])?, stack_parts([-im, re])?], -1)
 }

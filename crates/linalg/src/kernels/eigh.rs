@@ -7,10 +7,10 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 use super::{apply_kernel_all, differences, inverse_or_zero, transposed};
 use crate::batches::{Batch, cost};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_shape, sizes, with_core};
-use crate::numerics::eigen::symmetric;
+use crate::matrices::{batch_shape, matrix_size, with_core};
+use crate::numerics::eigen::eigh;
 
-const NAME: &str = "linalg.eigh";
+const OPERATION: &str = "linalg.eigh";
 
 /// The kernel that computes the eigenvalues of symmetric matrices in ascending order, and the eigenvectors as columns.
 #[derive(Clone, Copy)]
@@ -24,24 +24,24 @@ pub(crate) struct Eigh {
 pub(crate) struct Eigvalsh(pub(crate) Eigh);
 
 /// Describes a batch of symmetric matrices, with the batch dimensions `shape` and matrices of `order` rows.
-fn matrices(shape: &Shape, order: usize, at: Site) -> Batch<'_> {
+fn describe_batch(shape: &Shape, order: usize, at: Site) -> Batch<'_> {
     let reason = "the input matrix is ill-conditioned or has too many repeated eigenvalues";
-    Batch { shape, cost: cost(&[4, order, order, order]), name: NAME, reason, at }
+    Batch { shape, cost: cost(&[4, order, order, order]), name: OPERATION, reason, at }
 }
 
 impl Kernel for Eigh {
     const NAME: &'static str = "eigh";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let (batch, order) = (batch_shape(&inputs[0], 2), sizes(&inputs[0]).0);
+        let (batch, order) = (batch_shape(&inputs[0], 2), matrix_size(&inputs[0]).0);
         vec![with_core(&batch, &[order]), with_core(&batch, &[order, order])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (batch, order) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
+        let (batch, order) = (batch_shape(inputs[0].shape(), 2), matrix_size(inputs[0].shape()).0);
         let shapes = [with_core(&batch, &[order]), with_core(&batch, &[order, order])];
-        matrices(&batch, order, at)
-            .compute([inputs[0]], &shapes, |[a], [values, vectors]| symmetric(a, self.upper, values, Some(vectors)))
+        describe_batch(&batch, order, at)
+            .compute([inputs[0]], &shapes, |[a], [values, vectors]| eigh(a, self.upper, values, Some(vectors)))
     }
 
     /// The gradient is V (diag g_λ + skew(Vᵀ g_V) / E) Vᵀ with skew(X) = (X - Xᵀ) / 2 and Eᵢⱼ = λⱼ - λᵢ. Here λ are the eigenvalues, the
@@ -63,15 +63,14 @@ impl Kernel for Eigvalsh {
     const NAME: &'static str = "eigvalsh";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let (batch, order) = (batch_shape(&inputs[0], 2), sizes(&inputs[0]).0);
+        let (batch, order) = (batch_shape(&inputs[0], 2), matrix_size(&inputs[0]).0);
         vec![with_core(&batch, &[order])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (batch, order) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
-        matrices(&batch, order, at).compute([inputs[0]], &[with_core(&batch, &[order])], |[a], [values]| {
-            symmetric(a, self.0.upper, values, None)
-        })
+        let (batch, order) = (batch_shape(inputs[0].shape(), 2), matrix_size(inputs[0].shape()).0);
+        describe_batch(&batch, order, at)
+            .compute([inputs[0]], &[with_core(&batch, &[order])], |[a], [values]| eigh(a, self.0.upper, values, None))
     }
 
     /// The gradient is V diag(g_λ) Vᵀ, where the columns of V are the eigenvectors, and g_λ is the gradient with respect to the

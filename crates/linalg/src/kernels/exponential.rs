@@ -8,10 +8,10 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 use super::{apply_kernel, transposed};
 use crate::batches::{Batch, cost};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_shape, sizes};
+use crate::matrices::{batch_shape, matrix_size};
 use crate::numerics::exponential::exponential;
 
-const NAME: &str = "linalg.matrix_exp";
+const OPERATION: &str = "linalg.matrix_exp";
 
 /// The kernel that computes the matrix exponential exp(A).
 #[derive(Clone, Copy)]
@@ -25,9 +25,9 @@ impl Kernel for MatrixExp {
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (batch, order) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()).0);
-        let computed = Batch { shape: &batch, cost: cost(&[8, order, order, order]), name: NAME, reason: "", at };
-        computed.compute([inputs[0]], &[inputs[0].shape().clone()], |[a], [out]| exponential(a, order, out))
+        let (batch, order) = (batch_shape(inputs[0].shape(), 2), matrix_size(inputs[0].shape()).0);
+        let matrices = Batch { shape: &batch, cost: cost(&[8, order, order, order]), name: OPERATION, reason: "", at };
+        matrices.compute([inputs[0]], &[inputs[0].shape().clone()], |[a], [out]| exponential(a, order, out))
     }
 
     /// The gradient is the Fréchet derivative of exp at Aᵀ in the direction g, where g is the gradient with respect to exp(A). It is the
@@ -40,11 +40,11 @@ impl Kernel for MatrixExp {
         if order == 0 {
             return Ok(vec![Some(g)]);
         }
-        let size = g.detach().abs().amax_keepdim([-2, -1]);
-        let size = size + size.eq(0.0);
-        let g = g / size;
+        let scale = g.detach().abs().amax_keepdim([-2, -1]);
+        let scale = scale + scale.eq(0.0);
+        let g = g / scale;
         let zeros = g.tape().try_constant(0.0)?.try_expand(&shape)?;
         let block = try_cat(&[try_cat(&[a, g], -1)?, try_cat(&[zeros, a], -1)?], -2)?;
-        Ok(vec![Some(apply_kernel(*self, &[block])?.narrow(-2, 0, order).narrow(-1, order, order) * size)])
+        Ok(vec![Some(apply_kernel(*self, &[block])?.narrow(-2, 0, order).narrow(-1, order, order) * scale)])
     }
 }

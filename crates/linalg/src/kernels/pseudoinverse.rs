@@ -33,9 +33,9 @@ impl Kernel for Pinv {
         let shape = inputs[0].shape();
         let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
         let batch = batch_shape(shape, 2);
-        let name = if self.hermitian { "linalg.eigh" } else { svd::NAME };
-        let computed = Batch { shape: &batch, cost: svd::cost([rows, columns]), name, reason: svd::REASON, at };
-        computed.compute([inputs[0]], &[with_core(&batch, &[columns, rows])], |[a], [out]| {
+        let name = if self.hermitian { "linalg.eigh" } else { svd::OPERATION };
+        let matrices = Batch { shape: &batch, cost: svd::cost([rows, columns]), name, reason: svd::REASON, at };
+        matrices.compute([inputs[0]], &[with_core(&batch, &[columns, rows])], |[a], [out]| {
             if self.hermitian {
                 symmetric_pseudoinverse(a, rows, self.cutoff, out)
             } else {
@@ -79,9 +79,9 @@ impl Kernel for Lstsq {
         let sizes = [a[a.rank() - 2], a[a.rank() - 1], b[b.rank() - 1]];
         let batch = batch_shape(a, 2);
         let cost = svd::cost([sizes[0], sizes[1]]);
-        let computed = Batch { shape: &batch, cost, name: "linalg.lstsq", reason: svd::REASON, at };
+        let matrices = Batch { shape: &batch, cost, name: "linalg.lstsq", reason: svd::REASON, at };
         let shapes = [with_core(&batch, &sizes[1..]), batch.clone()];
-        computed.compute([inputs[0], inputs[1]], &shapes, |[a, b], [x, rank]| {
+        matrices.compute([inputs[0], inputs[1]], &shapes, |[a, b], [x, rank]| {
             rank[0] = T::from_f64(least_squares(a, b, sizes, self.cutoff, x)? as f64);
             Ok(())
         })
@@ -95,8 +95,8 @@ impl Kernel for Lstsq {
         let (pt, gt) = (transposed(p), transposed(g));
         let gb = pt.matmul(g);
         let residual = (b - a.try_matmul(x)?).try_matmul(gt.try_matmul(p)?.try_matmul(pt)?)?;
-        let outside = pt.try_matmul(x.try_matmul(gt)?)?;
-        let ga = residual + outside - outside.try_matmul(p)?.try_matmul(a)? - gb.try_matmul(transposed(x))?;
+        let projected = pt.try_matmul(x.try_matmul(gt)?)?;
+        let ga = residual + projected - projected.try_matmul(p)?.try_matmul(a)? - gb.try_matmul(transposed(x))?;
         Ok(vec![Some(ga), Some(gb)])
     }
 }

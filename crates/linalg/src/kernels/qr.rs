@@ -5,15 +5,15 @@ use wengert_tensor::ops::try_cat;
 use wengert_tensor::prelude::*;
 use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 
-use super::substitution::solved;
+use super::substitution::record_solution;
 use super::transposed;
 use crate::batches::{Batch, cost};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_shape, sizes, with_core};
-use crate::numerics::qr::{factor, write_triangle};
-use crate::numerics::triangular::Coefficients;
+use crate::matrices::{batch_shape, matrix_size, with_core};
+use crate::numerics::qr::{qr_factor, write_triangle};
+use crate::numerics::triangular::TriangularPart;
 
-const NAME: &str = "linalg.qr";
+const OPERATION: &str = "linalg.qr";
 
 /// The kernel that computes Q with orthonormal columns, and the upper triangular R.
 #[derive(Clone, Copy)]
@@ -26,19 +26,19 @@ impl Kernel for Qr {
     const NAME: &'static str = "qr";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let (batch, (rows, columns)) = (batch_shape(&inputs[0], 2), sizes(&inputs[0]));
+        let (batch, (rows, columns)) = (batch_shape(&inputs[0], 2), matrix_size(&inputs[0]));
         let width = if self.complete { rows } else { rows.min(columns) };
         vec![with_core(&batch, &[rows, width]), with_core(&batch, &[width, columns])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (batch, (rows, columns)) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()));
+        let (batch, (rows, columns)) = (batch_shape(inputs[0].shape(), 2), matrix_size(inputs[0].shape()));
         let width = if self.complete { rows } else { rows.min(columns) };
         let shapes = [with_core(&batch, &[rows, width]), with_core(&batch, &[width, columns])];
         let cost = cost(&[2, rows, columns, width]);
-        Batch { shape: &batch, cost, name: NAME, reason: "", at }.compute([inputs[0]], &shapes, |[a], [q, r]| {
+        Batch { shape: &batch, cost, name: OPERATION, reason: "", at }.compute([inputs[0]], &shapes, |[a], [q, r]| {
             let mut a = a.to_vec();
-            q.copy_from_slice(&factor(&mut a, rows, columns)?.product(width)?);
+            q.copy_from_slice(&qr_factor(&mut a, rows, columns)?.product(width)?);
             write_triangle(&a, columns, width, r);
             Ok(())
         })
@@ -60,20 +60,25 @@ impl Kernel for Qr {
             return Err(error.into());
         }
         if rows >= columns {
-            return Ok(vec![Some(tall(q, r, gradients[0], gradients[1])?)]);
+            return Ok(vec![Some(tall_gradient(q, r, gradients[0], gradients[1])?)]);
         }
         let parts = |x: Var<'t, T>| (x.narrow(-1, 0, rows), x.narrow(-1, rows, columns - rows));
         let ((_, y), (u, _), (gu, gw)) = (parts(a), parts(r), parts(gradients[1]));
-        let gx = tall(q, u, gradients[0] + y.matmul(transposed(gw)), gu)?;
+        let gx = tall_gradient(q, u, gradients[0] + y.matmul(transposed(gw)), gu)?;
         Ok(vec![Some(try_cat(&[gx, q.matmul(gw)], -1)?)])
     }
 }
 
 /// Returns the gradient with respect to A = Q R, if A has at least as many rows as columns. `gq` and `gr` are the gradients with respect to
 /// Q and R.
-fn tall<'t, T: Float>(q: Var<'t, T>, r: Var<'t, T>, gq: Var<'t, T>, gr: Var<'t, T>) -> Result<Var<'t, T>, RuleError> {
+fn tall_gradient<'t, T: Float>(
+    q: Var<'t, T>,
+    r: Var<'t, T>,
+    gq: Var<'t, T>,
+    gr: Var<'t, T>,
+) -> Result<Var<'t, T>, RuleError> {
     let m = r.matmul(transposed(gr)) - transposed(gq).matmul(q);
     let mirrored = m.try_tril(0)? + transposed(m.try_tril(-1)?);
     let sum = gq + q.matmul(mirrored);
-    Ok(transposed(solved(Coefficients::UPPER, r, transposed(sum))?))
+    Ok(transposed(record_solution(TriangularPart::UPPER, r, transposed(sum))?))
 }

@@ -7,10 +7,10 @@ use wengert_tensor::{Error, Float, Shape, Site, Tensor};
 use super::{apply_kernel_all, differences, inverse_or_zero, transposed};
 use crate::batches::{self, Batch};
 use crate::kernel::{Gradients, Kernel};
-use crate::matrices::{batch_shape, sizes, with_core};
-use crate::numerics::singular::{Vectors, singular};
+use crate::matrices::{batch_shape, matrix_size, with_core};
+use crate::numerics::singular::{Vectors, svd};
 
-pub(crate) const NAME: &str = "linalg.svd";
+pub(crate) const OPERATION: &str = "linalg.svd";
 pub(crate) const REASON: &str = "the input matrix is ill-conditioned or has too many repeated singular values";
 
 /// The kernel that computes the singular value decomposition A = U S Vᵀ: the left singular vectors as the columns of U, the singular values
@@ -23,8 +23,8 @@ pub(crate) struct Svd {
 
 impl Svd {
     /// Returns the shapes of U, the singular values and Vᵀ for a batch of matrices of shape `shape`.
-    fn results(self, shape: &Shape) -> [Shape; 3] {
-        let (batch, (rows, columns)) = (batch_shape(shape, 2), sizes(shape));
+    fn result_shapes(self, shape: &Shape) -> [Shape; 3] {
+        let (batch, (rows, columns)) = (batch_shape(shape, 2), matrix_size(shape));
         let count = rows.min(columns);
         let [left, right] = if self.full { [rows, columns] } else { [count; 2] };
         [with_core(&batch, &[rows, left]), with_core(&batch, &[count]), with_core(&batch, &[right, columns])]
@@ -44,14 +44,14 @@ impl Kernel for Svd {
     const NAME: &'static str = "svd";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        self.results(&inputs[0]).into()
+        self.result_shapes(&inputs[0]).into()
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (batch, (rows, columns)) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()));
-        let computed = Batch { shape: &batch, cost: cost([rows, columns]), name: NAME, reason: REASON, at };
-        computed.compute([inputs[0]], &self.results(inputs[0].shape()), |[a], [u, values, vh]| {
-            singular(a, [rows, columns], values, Some(Vectors { u, vh, full: self.full }))
+        let (batch, (rows, columns)) = (batch_shape(inputs[0].shape(), 2), matrix_size(inputs[0].shape()));
+        let matrices = Batch { shape: &batch, cost: cost([rows, columns]), name: OPERATION, reason: REASON, at };
+        matrices.compute([inputs[0]], &self.result_shapes(inputs[0].shape()), |[a], [u, values, vh]| {
+            svd(a, [rows, columns], values, Some(Vectors { u, vh, full: self.full }))
         })
     }
 
@@ -64,20 +64,20 @@ impl Kernel for Svd {
         let count = rows.min(columns);
         // The additional columns of a square U or V complete the singular vectors to an orthonormal basis. Their choice is arbitrary, so
         // they have no derivative.
-        let first = |x: Var<'t, T>, dim: isize| x.narrow(dim, 0, count);
-        let (u, gu) = (first(call.outputs[0], -1), first(gradients[0], -1));
-        let (v, gv) = (transposed(first(call.outputs[2], -2)), transposed(first(gradients[2], -2)));
-        let (across, down) = (values.unsqueeze(-2), values.unsqueeze(-1));
+        let leading = |x: Var<'t, T>, dim: isize| x.narrow(dim, 0, count);
+        let (u, gu) = (leading(call.outputs[0], -1), leading(gradients[0], -1));
+        let (v, gv) = (transposed(leading(call.outputs[2], -2)), transposed(leading(gradients[2], -2)));
+        let (sigma_j, sigma_i) = (values.unsqueeze(-2), values.unsqueeze(-1));
         // σⱼ / (σⱼ² - σᵢ²) is computed as σⱼ / (σⱼ + σᵢ) / (σⱼ - σᵢ), because the squares may overflow or underflow.
         let quotients = inverse_or_zero(differences(values));
-        let sums = across + down;
+        let sums = sigma_j + sigma_i;
         let sums = sums + sums.eq(0.0);
         let (left, right) = (transposed(u).matmul(gu), transposed(v).matmul(gv));
-        let inner = (left - transposed(left)) * (quotients * (across / sums))
-            + (right - transposed(right)) * (quotients * (down / sums))
+        let inner = (left - transposed(left)) * (quotients * (sigma_j / sums))
+            + (right - transposed(right)) * (quotients * (sigma_i / sums))
             + gradients[1].try_diag_embed(0, -2, -1)?;
         let mut left_factor = u.matmul(inner);
-        let inverse = inverse_or_zero(across);
+        let inverse = inverse_or_zero(sigma_j);
         if rows > count {
             left_factor += (gu - u.matmul(left)) * inverse;
         }
@@ -93,17 +93,17 @@ impl Kernel for Svdvals {
     const NAME: &'static str = "svdvals";
 
     fn shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let (batch, (rows, columns)) = (batch_shape(&inputs[0], 2), sizes(&inputs[0]));
+        let (batch, (rows, columns)) = (batch_shape(&inputs[0], 2), matrix_size(&inputs[0]));
         vec![with_core(&batch, &[rows.min(columns)])]
     }
 
     fn run<T: Float>(&self, inputs: &[&Tensor<T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let (batch, (rows, columns)) = (batch_shape(inputs[0].shape(), 2), sizes(inputs[0].shape()));
+        let (batch, (rows, columns)) = (batch_shape(inputs[0].shape(), 2), matrix_size(inputs[0].shape()));
         let shapes = [with_core(&batch, &[rows.min(columns)])];
-        Batch { shape: &batch, cost: cost([rows, columns]), name: NAME, reason: REASON, at }.compute(
+        Batch { shape: &batch, cost: cost([rows, columns]), name: OPERATION, reason: REASON, at }.compute(
             [inputs[0]],
             &shapes,
-            |[a], [values]| singular(a, [rows, columns], values, None),
+            |[a], [values]| svd(a, [rows, columns], values, None),
         )
     }
 

@@ -1,4 +1,4 @@
-//! Arithmetic of vectors: sums of products, lengths and plane rotations. Lengths and rotations are safe from overflow and underflow.
+//! Arithmetic of vectors: sums of products, norms and plane rotations. Norms and rotations are safe from overflow and underflow.
 //!
 //! A sum of 16 or more products runs over 16 partial sums, in an order that does not depend on the machine. So every instruction set gives
 //! the same bits of these sums.
@@ -20,13 +20,17 @@ pub(crate) fn zeros<T: Float>(rows: usize, columns: usize) -> Result<Vec<T>, Fai
 }
 
 /// The largest number of elements that [`with_scratch`] takes from the stack. Each call clears this memory, so it must be small.
-const STACK: usize = 64;
+const MAX_STACK_ELEMENTS: usize = 64;
 
-/// Calls `work` with `len` zeros. Up to [`STACK`] zeros are on the stack, because an allocation would take as long as the work on a small
-/// matrix.
+/// Calls `work` with `len` zeros. Up to [`MAX_STACK_ELEMENTS`] zeros are on the stack, because an allocation would take as long as the work
+/// on a small matrix.
 #[inline(always)]
 pub(crate) fn with_scratch<T: Float, R>(len: usize, work: &mut dyn FnMut(&mut [T]) -> R) -> R {
-    if len <= STACK { work(&mut [T::ZERO; STACK][..len]) } else { work(&mut vec![T::ZERO; len]) }
+    if len <= MAX_STACK_ELEMENTS {
+        work(&mut [T::ZERO; MAX_STACK_ELEMENTS][..len])
+    } else {
+        work(&mut vec![T::ZERO; len])
+    }
 }
 
 /// Returns |x|.
@@ -43,18 +47,18 @@ pub(crate) fn with_sign<T: Float>(x: T, sign: T) -> T {
 
 /// Returns the larger of two numbers, or `x` if one of them is NaN.
 #[inline(always)]
-pub(crate) fn larger<T: Float>(x: T, y: T) -> T {
+pub(crate) fn maximum<T: Float>(x: T, y: T) -> T {
     if x < y { y } else { x }
 }
 
 /// Returns the smaller of two numbers, or `x` if one of them is NaN.
 #[inline(always)]
-pub(crate) fn smaller<T: Float>(x: T, y: T) -> T {
+pub(crate) fn minimum<T: Float>(x: T, y: T) -> T {
     if y < x { y } else { x }
 }
 
 /// Returns the smallest positive normal number: 2⁻¹⁰²² in f64, 2⁻¹²⁶ in f32.
-pub(crate) fn tiny<T: Float>() -> T {
+pub(crate) fn smallest_normal<T: Float>() -> T {
     T::from_f64(if size_of::<T>() == 8 { f64::MIN_POSITIVE } else { f64::from(f32::MIN_POSITIVE) })
 }
 
@@ -64,12 +68,12 @@ pub(crate) fn dot<T: Float>(x: &[T], y: &[T]) -> T {
     let len = x.len().min(y.len());
     let (x, y) = (&x[..len], &y[..len]);
     let mut sums = [T::ZERO; LANES];
-    let (mut first, mut second) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
-    for (x, y) in first.by_ref().zip(second.by_ref()) {
+    let (mut x_chunks, mut y_chunks) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
+    for (x, y) in x_chunks.by_ref().zip(y_chunks.by_ref()) {
         add_products(&mut sums, x, y);
     }
     let mut rest = T::ZERO;
-    for (&x, &y) in first.remainder().iter().zip(second.remainder()) {
+    for (&x, &y) in x_chunks.remainder().iter().zip(y_chunks.remainder()) {
         rest = rest + x * y;
     }
     if len < LANES { rest } else { total(sums) + rest }
@@ -78,18 +82,19 @@ pub(crate) fn dot<T: Float>(x: &[T], y: &[T]) -> T {
 /// Returns the dot products of four vectors with `y`. The bits are the same as in four calls of [`dot`]. Four products at once are faster,
 /// because each addition of a single dot product waits for the addition before it.
 #[inline(always)]
-pub(crate) fn dots<T: Float>([a, b, c, d]: [&[T]; 4], y: &[T]) -> [T; 4] {
+pub(crate) fn four_dots<T: Float>([a, b, c, d]: [&[T]; 4], y: &[T]) -> [T; 4] {
     let len = y.len();
     let (a, b, c, d) = (&a[..len], &b[..len], &c[..len], &d[..len]);
     let whole = len - len % LANES;
-    let (mut e, mut f, mut g, mut h) = ([T::ZERO; LANES], [T::ZERO; LANES], [T::ZERO; LANES], [T::ZERO; LANES]);
-    let first = a[..whole].chunks_exact(LANES).zip(b[..whole].chunks_exact(LANES));
-    let second = c[..whole].chunks_exact(LANES).zip(d[..whole].chunks_exact(LANES));
-    for (((a, b), (c, d)), y) in first.zip(second).zip(y[..whole].chunks_exact(LANES)) {
-        add_products(&mut e, a, y);
-        add_products(&mut f, b, y);
-        add_products(&mut g, c, y);
-        add_products(&mut h, d, y);
+    let (mut sums_a, mut sums_b, mut sums_c, mut sums_d) =
+        ([T::ZERO; LANES], [T::ZERO; LANES], [T::ZERO; LANES], [T::ZERO; LANES]);
+    let ab_chunks = a[..whole].chunks_exact(LANES).zip(b[..whole].chunks_exact(LANES));
+    let cd_chunks = c[..whole].chunks_exact(LANES).zip(d[..whole].chunks_exact(LANES));
+    for (((a, b), (c, d)), y) in ab_chunks.zip(cd_chunks).zip(y[..whole].chunks_exact(LANES)) {
+        add_products(&mut sums_a, a, y);
+        add_products(&mut sums_b, b, y);
+        add_products(&mut sums_c, c, y);
+        add_products(&mut sums_d, d, y);
     }
     let mut rest = [T::ZERO; 4];
     for (rest, x) in rest.iter_mut().zip([a, b, c, d]) {
@@ -100,7 +105,7 @@ pub(crate) fn dots<T: Float>([a, b, c, d]: [&[T]; 4], y: &[T]) -> [T; 4] {
     if whole == 0 {
         return rest;
     }
-    [total(e) + rest[0], total(f) + rest[1], total(g) + rest[2], total(h) + rest[3]]
+    [total(sums_a) + rest[0], total(sums_b) + rest[1], total(sums_c) + rest[2], total(sums_d) + rest[3]]
 }
 
 /// Adds the products of the elements of `x` and `y` to the partial sums.
@@ -141,19 +146,19 @@ pub(crate) fn subtract_scaled<T: Float>(y: &mut [T], factor: T, x: &[T]) {
 }
 
 /// Returns the largest magnitude, or an error if an element is NaN or infinite.
-pub(crate) fn largest<T: Float>(x: &[T]) -> Result<T, Failure> {
+pub(crate) fn largest_magnitude<T: Float>(x: &[T]) -> Result<T, Failure> {
     // 0 · x is NaN if x is infinite or NaN, and NaN stays NaN in a sum.
-    let (mut largest, mut strange) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+    let (mut maxima, mut zero_products) = ([T::ZERO; LANES], [T::ZERO; LANES]);
     for part in x.chunks(LANES) {
         for (lane, &x) in part.iter().enumerate() {
-            largest[lane] = larger(largest[lane], abs(x));
-            strange[lane] = strange[lane] + x * T::ZERO;
+            maxima[lane] = maximum(maxima[lane], abs(x));
+            zero_products[lane] = zero_products[lane] + x * T::ZERO;
         }
     }
-    if strange.iter().any(|sum| sum.is_nan()) {
+    if zero_products.iter().any(|sum| sum.is_nan()) {
         return Err(Failure::NonFinite);
     }
-    Ok(largest.iter().fold(T::ZERO, |all, &lane| larger(all, lane)))
+    Ok(maxima.iter().fold(T::ZERO, |all, &lane| maximum(all, lane)))
 }
 
 /// Returns a power of two that brings a very large or very small magnitude `largest` near 1. A subnormal number may stay far below 1.
@@ -162,35 +167,35 @@ pub(crate) fn largest<T: Float>(x: &[T]) -> Result<T, Failure> {
 pub(crate) fn scale<T: Float>(largest: T) -> T {
     let magnitude = largest.to_f64();
     let bound = if size_of::<T>() == 8 { 200.0 } else { 30.0 };
-    let exponent = magnitude.log2();
-    if magnitude == 0.0 || exponent.abs() < bound {
-        return T::ONE;
-    }
-    // Without this limit, the factor for a subnormal number would overflow.
-    let limit = if size_of::<T>() == 8 { 1020.0 } else { 125.0 };
-    T::from_f64((-exponent.floor()).clamp(-limit, limit).exp2())
+    if magnitude == 0.0 || magnitude.log2().abs() < bound { T::ONE } else { inverse_power_of_two(magnitude) }
 }
 
 /// Returns a power of two that brings the largest magnitude in `x` near 1, or 1 if all elements are 0. A subnormal magnitude may stay far
 /// below 1. The inverse of this power is finite too.
-pub(crate) fn near_one<'a, T: Float>(x: impl Iterator<Item = &'a T>) -> T {
-    let magnitude = x.fold(T::ZERO, |all, &x| larger(all, abs(x))).to_f64();
-    let limit = if size_of::<T>() == 8 { 1020.0 } else { 125.0 };
-    if magnitude > 0.0 { T::from_f64((-magnitude.log2().floor()).clamp(-limit, limit).exp2()) } else { T::ONE }
+pub(crate) fn scale_near_one<'a, T: Float>(x: impl Iterator<Item = &'a T>) -> T {
+    let magnitude = x.fold(T::ZERO, |all, &x| maximum(all, abs(x))).to_f64();
+    if magnitude > 0.0 { inverse_power_of_two(magnitude) } else { T::ONE }
 }
 
-/// Returns the Euclidean length of a vector. NaN if an element is NaN or infinite.
+/// Returns the power of two whose product with the positive number `magnitude` is in [1, 2). The power and its inverse are finite, so the
+/// product for a subnormal number is smaller.
+fn inverse_power_of_two<T: Float>(magnitude: f64) -> T {
+    let max_exponent = if size_of::<T>() == 8 { 1020.0 } else { 125.0 };
+    T::from_f64((-magnitude.log2().floor()).clamp(-max_exponent, max_exponent).exp2())
+}
+
+/// Returns the Euclidean norm of a vector. The norm is NaN if an element is NaN or infinite.
 #[inline(always)]
-pub(crate) fn length<T: Float>(x: &[T]) -> T {
+pub(crate) fn norm<T: Float>(x: &[T]) -> T {
     let sum = dot(x, x);
     // If the sum of the squares is below this bound, squares that underflow could matter.
-    if sum > tiny::<T>() / (T::EPSILON * T::EPSILON) && sum <= T::MAX { sum.sqrt() } else { scaled_length(x) }
+    if sum > smallest_normal::<T>() / (T::EPSILON * T::EPSILON) && sum <= T::MAX { sum.sqrt() } else { scaled_norm(x) }
 }
 
-/// Returns the Euclidean length of a vector with elements that are NaN, or whose squares overflow or underflow.
+/// Returns the Euclidean norm of a vector with elements that are NaN, or whose squares overflow or underflow.
 #[inline(never)]
-fn scaled_length<T: Float>(x: &[T]) -> T {
-    let largest = x.iter().fold(T::ZERO, |all, &x| larger(all, abs(x)));
+fn scaled_norm<T: Float>(x: &[T]) -> T {
+    let largest = x.iter().fold(T::ZERO, |all, &x| maximum(all, abs(x)));
     if largest == T::ZERO {
         // All elements are 0 or NaN. The maximum ignores NaN, but the sum does not.
         return x.iter().fold(T::ZERO, |sum, &x| sum + x);
@@ -208,19 +213,19 @@ pub(crate) fn rotation<T: Float>(x: T, y: T) -> (T, T, T) {
     if x == T::ZERO {
         return (T::ZERO, T::ONE, y);
     }
-    let r = length(&[x, y]);
-    if r >= small() {
+    let r = norm(&[x, y]);
+    if r >= subnormal_bound() {
         return (x / r, y / r, r);
     }
-    // A length as small as `r` is rounded to few digits. So the quotients are computed from larger numbers.
-    let (x, y) = (x / tiny(), y / tiny());
-    let length = length(&[x, y]);
-    (x / length, y / length, r)
+    // A norm as small as `r` is rounded to few digits. So the quotients are computed from larger numbers.
+    let (x, y) = (x / smallest_normal(), y / smallest_normal());
+    let norm = norm(&[x, y]);
+    (x / norm, y / norm, r)
 }
 
-/// Returns a bound on magnitudes. Operations on numbers below this bound may give subnormal numbers, which have fewer digits.
-pub(crate) fn small<T: Float>() -> T {
-    tiny::<T>() / T::EPSILON
+/// Returns the magnitude below which rounding errors of a number may be subnormal. Operations on smaller numbers lose digits.
+pub(crate) fn subnormal_bound<T: Float>() -> T {
+    smallest_normal::<T>() / T::EPSILON
 }
 
 #[cfg(test)]
@@ -239,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn lengths_beyond_the_range_of_squares() {
+    fn norms_beyond_the_range_of_squares() {
         for factor in [1e-300f64, 1e-160, 1e-140, 1.0, 1e160, 1e300] {
-            let length = length(&[3.0 * factor, 4.0 * factor]);
-            assert!((length / factor - 5.0).abs() < 1e-14, "{factor}");
+            let norm = norm(&[3.0 * factor, 4.0 * factor]);
+            assert!((norm / factor - 5.0).abs() < 1e-14, "{factor}");
         }
-        assert_eq!(length(&[0.0f32; 3]), 0.0);
-        for strange in [[0.0, f64::NAN], [f64::NAN, 0.0], [1.0, f64::NAN], [1e-300, f64::NAN], [1e300, f64::NAN]] {
-            assert!(length(&strange).is_nan(), "{strange:?}");
+        assert_eq!(norm(&[0.0f32; 3]), 0.0);
+        for vector in [[0.0, f64::NAN], [f64::NAN, 0.0], [1.0, f64::NAN], [1e-300, f64::NAN], [1e300, f64::NAN]] {
+            assert!(norm(&vector).is_nan(), "{vector:?}");
         }
         let (c, s, r) = rotation(3e-310, -4e-310);
         assert!((c - 0.6f64).abs() < 1e-13 && (s + 0.8).abs() < 1e-13 && (r - 5e-310).abs() < 1e-320);
@@ -262,8 +267,8 @@ mod tests {
             assert_eq!(scale.log2().fract(), 0.0);
             assert!(magnitude * scale >= 1e-4 && magnitude * scale < 16.0, "{magnitude}");
         }
-        assert_eq!(largest(&[1.0, -3.0, 2.0]), Ok(3.0));
-        assert_eq!(largest(&[1.0, f64::INFINITY]), Err(Failure::NonFinite));
-        assert_eq!(largest(&[f32::NAN]), Err(Failure::NonFinite));
+        assert_eq!(largest_magnitude(&[1.0, -3.0, 2.0]), Ok(3.0));
+        assert_eq!(largest_magnitude(&[1.0, f64::INFINITY]), Err(Failure::NonFinite));
+        assert_eq!(largest_magnitude(&[f32::NAN]), Err(Failure::NonFinite));
     }
 }

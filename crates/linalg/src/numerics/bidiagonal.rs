@@ -2,9 +2,9 @@
 
 use wengert_tensor::{Float, each_part};
 
-use super::arithmetic::{dot, dots, zeros};
+use super::arithmetic::{dot, four_dots, zeros};
 use super::failure::Failure;
-use super::parts::{parts, sum_in_parts};
+use super::parts::{part_count, sum_in_parts};
 use super::reflectors::{Reflectors, reflector};
 use crate::simd::vectorized;
 
@@ -12,7 +12,7 @@ use crate::simd::vectorized;
 pub(crate) struct Bidiagonal<T> {
     pub(crate) diagonal: Vec<T>,
     /// The elements above the diagonal. Their number is one less than the number of elements on the diagonal.
-    pub(crate) above: Vec<T>,
+    pub(crate) superdiagonal: Vec<T>,
     /// The reflections whose product is U.
     pub(crate) left: Reflectors<T>,
     /// The reflections whose product is V.
@@ -22,12 +22,12 @@ pub(crate) struct Bidiagonal<T> {
 /// Returns the bidiagonal form of a matrix `[rows, columns]`, and the reflections that lead to this form. The matrix
 /// has at least as many rows as columns, and is overwritten.
 pub(crate) fn bidiagonal<T: Float>(a: &mut [T], rows: usize, columns: usize) -> Result<Bidiagonal<T>, Failure> {
-    let above = columns.saturating_sub(1);
+    let superdiagonal_len = columns.saturating_sub(1);
     let mut out = Bidiagonal {
         diagonal: zeros(columns, 1)?,
-        above: zeros(above, 1)?,
+        superdiagonal: zeros(superdiagonal_len, 1)?,
         left: Reflectors::new(rows, columns)?,
-        right: Reflectors::new(columns, above)?,
+        right: Reflectors::new(columns, superdiagonal_len)?,
     };
     vectorized(
         #[inline(always)]
@@ -42,11 +42,11 @@ pub(crate) fn bidiagonal<T: Float>(a: &mut [T], rows: usize, columns: usize) -> 
 /// makes this change and computes its own w in a single pass over the matrix. A second pass computes its y.
 #[inline(always)]
 fn reduce<T: Float>(a: &mut [T], rows: usize, columns: usize, out: &mut Bidiagonal<T>) {
-    let mut long = vec![T::ZERO; 3 * rows];
-    let (u, rest) = long.split_at_mut(rows);
+    let mut row_memory = vec![T::ZERO; 3 * rows];
+    let (u, rest) = row_memory.split_at_mut(rows);
     let (y, next) = rest.split_at_mut(rows);
-    let mut short = vec![T::ZERO; (2 + parts(rows * columns)) * columns];
-    let (w, rest) = short.split_at_mut(columns);
+    let mut column_memory = vec![T::ZERO; (2 + part_count(rows * columns)) * columns];
+    let (w, rest) = column_memory.split_at_mut(columns);
     let (v, sums) = rest.split_at_mut(columns);
     for k in 0..columns {
         for (i, row) in a.chunks_exact(columns).enumerate().skip(k) {
@@ -59,11 +59,13 @@ fn reduce<T: Float>(a: &mut [T], rows: usize, columns: usize, out: &mut Bidiagon
             return;
         }
         let right = k + 1..columns;
-        let count = parts((rows - k) * right.len());
+        let part_count = part_count((rows - k) * right.len());
         let step = Step { u, y, w: &w[right.clone()], v: &v[right.clone()], next, factor };
-        match count {
-            1 => change(&mut a[k * columns..], columns, k, step, &mut sums[..columns]),
-            _ => change_parts(&mut a[k * columns..], columns, k, step, &mut sums[..count * columns]),
+        match part_count {
+            1 => update_and_multiply(&mut a[k * columns..], columns, k, step, &mut sums[..columns]),
+            _ => {
+                update_and_multiply_in_parts(&mut a[k * columns..], columns, k, step, &mut sums[..part_count * columns])
+            }
         }
         u[k..].copy_from_slice(&next[k..]);
         let (w, v) = (&mut w[right.clone()], &mut v[right.clone()]);
@@ -72,13 +74,13 @@ fn reduce<T: Float>(a: &mut [T], rows: usize, columns: usize, out: &mut Bidiagon
             *v = x - w;
         }
         let (factor, image) = reflector(v, 0);
-        out.above[k] = image;
+        out.superdiagonal[k] = image;
         out.right.push(k + 1, v, factor);
         let product = dot(w, v);
         let (below, products) = (&a[(k + 1) * columns..], &mut y[k + 1..]);
-        match count {
+        match part_count {
             1 => multiply(below, columns, v, products),
-            _ => multiply_parts(below, columns, v, products, count),
+            _ => multiply_in_parts(below, columns, v, products, part_count),
         }
         for (y, &u) in products.iter_mut().zip(&u[k + 1..]) {
             *y = factor * (*y - u * product);
@@ -101,7 +103,7 @@ struct Step<'a, T> {
 /// Subtracts u wᵀ + y vᵀ from rows of the remaining matrix, beginning with the row of index `first`. Writes the next reflection's factor,
 /// times the product of its vector and these rows, to `sums`.
 #[inline(always)]
-fn change<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_, T>, sums: &mut [T]) {
+fn update_and_multiply<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_, T>, sums: &mut [T]) {
     let Step { u, y, w, v, next, factor } = step;
     let start = columns - w.len();
     let sums = &mut sums[start..];
@@ -115,17 +117,24 @@ fn change<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_,
     }
 }
 
-/// Subtracts u wᵀ + y vᵀ from the rows, as [`change`] does, in parts on several threads. `sums` has a vector for each part, for the
-/// product that [`change`] computes from the rows of this part. At the end, all these vectors are added to the first one.
-fn change_parts<T: Float>(rows: &mut [T], columns: usize, first: usize, step: Step<'_, T>, sums: &mut [T]) {
-    let (len, count) = (rows.len() / columns, sums.len() / columns);
+/// Subtracts u wᵀ + y vᵀ from the rows, as [`update_and_multiply`] does, in parts on several threads. `sums` has a vector for each part,
+/// for the product that [`update_and_multiply`] computes from the rows of this part. At the end, all these vectors are added to the first
+/// one.
+fn update_and_multiply_in_parts<T: Float>(
+    rows: &mut [T],
+    columns: usize,
+    first: usize,
+    step: Step<'_, T>,
+    sums: &mut [T],
+) {
+    let (len, part_count) = (rows.len() / columns, sums.len() / columns);
     sum_in_parts(
         rows,
         columns,
         sums,
-        |part| part * len / count,
+        |part| part * len / part_count,
         #[inline(always)]
-        |row, rows, sums| change(rows, columns, first + row, step, sums),
+        |row, rows, sums| update_and_multiply(rows, columns, first + row, step, sums),
     );
 }
 
@@ -135,7 +144,7 @@ fn multiply<T: Float>(rows: &[T], columns: usize, v: &[T], products: &mut [T]) {
     let row = |i: usize| &rows[i * columns..][columns - v.len()..columns];
     let mut i = 0;
     while i + 4 <= products.len() {
-        products[i..i + 4].copy_from_slice(&dots([row(i), row(i + 1), row(i + 2), row(i + 3)], v));
+        products[i..i + 4].copy_from_slice(&four_dots([row(i), row(i + 1), row(i + 2), row(i + 3)], v));
         i += 4;
     }
     for (i, product) in products.iter_mut().enumerate().skip(i) {
@@ -143,10 +152,10 @@ fn multiply<T: Float>(rows: &[T], columns: usize, v: &[T], products: &mut [T]) {
     }
 }
 
-/// Does the same as [`multiply`], in `count` parts on several threads.
+/// Does the same as [`multiply`], in `part_count` parts on several threads.
 #[inline(never)]
-fn multiply_parts<T: Float>(rows: &[T], columns: usize, v: &[T], products: &mut [T], count: usize) {
-    let size = products.len().div_ceil(count).max(1);
+fn multiply_in_parts<T: Float>(rows: &[T], columns: usize, v: &[T], products: &mut [T], part_count: usize) {
+    let size = products.len().div_ceil(part_count).max(1);
     let tasks = rows.chunks(size * columns).zip(products.chunks_mut(size)).collect();
     each_part(tasks, true, |_, (rows, products): (&[T], &mut [T])| {
         vectorized(

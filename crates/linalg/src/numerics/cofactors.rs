@@ -2,8 +2,8 @@
 
 use wengert_tensor::{Error, Float};
 
-use super::arithmetic::{abs, tiny};
-use super::lu::{factor, lu_solve};
+use super::arithmetic::{abs, smallest_normal};
+use super::lu::{lu_factor, lu_solve};
 
 /// Writes the cofactors of the `n` by `n` matrix `a` to `result`, whose elements must be zero. For a nonsingular matrix, they are |A| A⁻ᵀ. If
 /// an element of a matrix with two or more rows is NaN, all cofactors are NaN.
@@ -17,13 +17,13 @@ pub(crate) fn cofactors<T: Float>(a: &[T], result: &mut [T], n: usize) -> Result
         return Ok(());
     }
     let (mut lu, mut pivots) = (a.to_vec(), vec![T::ZERO; n]);
-    if factor(&mut lu, (n, n), &mut pivots)?.is_some() {
+    if lu_factor(&mut lu, (n, n), &mut pivots)?.is_some() {
         // A NaN is never selected as pivot. So a matrix with a NaN may seem to be singular.
         if a.iter().any(|x| x.is_nan()) {
             result.fill(T::NAN);
             return Ok(());
         }
-        singular(a, result, n);
+        write_singular_cofactors(a, result, n);
         return Ok(());
     }
     let exchanged = |row: usize| pivots[row].to_f64() as usize != row + 1;
@@ -44,7 +44,7 @@ pub(crate) fn cofactors<T: Float>(a: &[T], result: &mut [T], n: usize) -> Result
 /// Returns the product of numbers. If only partial products overflow or underflow, the result is still accurate.
 pub(crate) fn product<T: Float>(numbers: impl Iterator<Item = T> + Clone) -> T {
     let plain = numbers.clone().fold(T::ONE, |product, x| product * x);
-    let is_regular = plain.is_finite() && abs(plain) >= tiny();
+    let is_regular = plain.is_finite() && abs(plain) >= smallest_normal();
     if is_regular || numbers.clone().any(|x| x == T::ZERO || !x.is_finite()) {
         return plain;
     }
@@ -61,7 +61,7 @@ pub(crate) fn product<T: Float>(numbers: impl Iterator<Item = T> + Clone) -> T {
 
 /// Writes the cofactors of a matrix with determinant zero. If its rank is n - 1, they are a multiple of the product y xᵀ, with A x = 0 and
 /// Aᵀ y = 0. If its rank is lower, they are zero.
-fn singular<T: Float>(a: &[T], result: &mut [T], n: usize) {
+fn write_singular_cofactors<T: Float>(a: &[T], result: &mut [T], n: usize) {
     let mut u = a.to_vec();
     let (mut rows, mut columns): (Vec<usize>, Vec<usize>) = ((0..n).collect(), (0..n).collect());
     let mut product = T::ONE;

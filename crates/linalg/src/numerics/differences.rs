@@ -7,7 +7,7 @@ use super::tiles::Rows;
 use crate::simd::vectorized;
 
 /// Returns a contiguous copy of a part of a matrix, with `rows` rows and `columns` columns.
-pub(crate) fn copied<T: Float>(from: Rows<T>, (rows, columns): (usize, usize)) -> Result<Tensor<T>, Error> {
+pub(crate) fn contiguous_copy<T: Float>(from: Rows<T>, (rows, columns): (usize, usize)) -> Result<Tensor<T>, Error> {
     let mut copy = Vec::with_capacity(rows * columns);
     for row in 0..rows {
         copy.extend_from_slice(from.part(row, 0, columns));

@@ -7,12 +7,12 @@
 
 use wengert_tensor::Float;
 
-use super::arithmetic::{abs, larger};
+use super::arithmetic::{abs, maximum};
 use super::failure::Failure;
 use super::products::product;
 
 /// The largest q. The Taylor polynomial has the degree q², which is at most 16.
-const MAX_ROOT: usize = 4;
+const MAX_Q: usize = 4;
 
 /// Writes exp(A) for a matrix `[n, n]`. All elements are NaN if an element of A is NaN or infinite, or if the 1-norm of A overflows.
 ///
@@ -20,33 +20,33 @@ const MAX_ROOT: usize = 4;
 ///
 /// If there is not enough memory.
 pub(crate) fn exponential<T: Float>(a: &[T], n: usize, out: &mut [T]) -> Result<(), Failure> {
-    let norm = norm(a, n).to_f64();
+    let norm = one_norm(a, n).to_f64();
     if !norm.is_finite() {
         out.fill(T::NAN);
         return Ok(());
     }
-    let accurate = |root: usize, norm: f64| remainder(root * root, norm) <= T::EPSILON.to_f64() / 2.0;
-    let root = (1..MAX_ROOT).find(|&root| accurate(root, norm)).unwrap_or(MAX_ROOT);
+    let accurate = |q: usize, norm: f64| remainder_bound(q * q, norm) <= T::EPSILON.to_f64() / 2.0;
+    let q = (1..MAX_Q).find(|&q| accurate(q, norm)).unwrap_or(MAX_Q);
     // A first scaling of A keeps its powers finite.
-    let first = if norm > 1.0 { norm.log2().ceil() } else { 0.0 };
-    let mut powers = vec![a.iter().map(|&x| scaled(x, -first)).collect::<Vec<T>>()];
-    while powers.len() < root {
+    let first_scaling = if norm > 1.0 { norm.log2().ceil() } else { 0.0 };
+    let mut powers = vec![a.iter().map(|&x| scaled(x, -first_scaling)).collect::<Vec<T>>()];
+    while powers.len() < q {
         powers.push(product(&powers[powers.len() - 1], &powers[0], [n, n, n])?);
     }
-    let mut steps = 0.0f64;
-    if root == MAX_ROOT {
-        let size = |k: usize| self::norm(&powers[k - 1], n).to_f64().powf(1.0 / k as f64);
+    let mut squarings = 0.0f64;
+    if q == MAX_Q {
+        let root_of_norm = |k: usize| one_norm(&powers[k - 1], n).to_f64().powf(1.0 / k as f64);
         // The norms of the 3rd and 4th powers bound all powers from the 6th on (Al-Mohy and Higham, theorem 4.2 with p = 3).
-        let size = size(1).min(size(3).max(size(4))) * first.exp2();
-        while !accurate(root, size * (-steps).exp2()) {
-            steps += 1.0;
+        let size = root_of_norm(1).min(root_of_norm(3).max(root_of_norm(4))) * first_scaling.exp2();
+        while !accurate(q, size * (-squarings).exp2()) {
+            squarings += 1.0;
         }
     }
     for (k, power) in powers.iter_mut().enumerate() {
-        power.iter_mut().for_each(|x| *x = scaled(*x, (first - steps) * (k + 1) as f64));
+        power.iter_mut().for_each(|x| *x = scaled(*x, (first_scaling - squarings) * (k + 1) as f64));
     }
     let mut result = polynomial(&powers, n)?;
-    for _ in 0..steps as usize {
+    for _ in 0..squarings as usize {
         result = product(&result, &result, [n, n, n])?;
     }
     out.copy_from_slice(&result);
@@ -60,19 +60,19 @@ fn scaled<T: Float>(x: T, exponent: f64) -> T {
 }
 
 /// Returns the 1-norm of a matrix with `n` columns: the largest sum of the magnitudes of a column.
-fn norm<T: Float>(a: &[T], n: usize) -> T {
+fn one_norm<T: Float>(a: &[T], n: usize) -> T {
     let mut sums = vec![T::ZERO; n];
     for row in a.chunks_exact(n.max(1)) {
         for (sum, &x) in sums.iter_mut().zip(row) {
             *sum = *sum + abs(x);
         }
     }
-    sums.iter().fold(T::ZERO, |all, &sum| if sum.is_nan() { sum } else { larger(all, sum) })
+    sums.iter().fold(T::ZERO, |all, &sum| if sum.is_nan() { sum } else { maximum(all, sum) })
 }
 
 /// Returns a bound of the error of the Taylor polynomial of degree m for a matrix of norm θ: θ^(m+1) / (m+1)! e^(2θ). The error is relative
 /// to e^(-θ), the smallest norm that the exponential can have.
-fn remainder(degree: usize, norm: f64) -> f64 {
+fn remainder_bound(degree: usize, norm: f64) -> f64 {
     let term = (1..=degree + 1).fold(1.0, |term, k| term * norm / k as f64);
     term * (2.0 * norm).exp()
 }

@@ -4,12 +4,12 @@
 use num_complex::Complex;
 use wengert_tensor::Float;
 
-use super::arithmetic::{largest, scale, zeros};
+use super::arithmetic::{largest_magnitude, scale, zeros};
 use super::failure::Failure;
-use super::schur::Similar;
+use super::schur::Schur;
 
 /// A vector is divided by its largest element when this element exceeds the limit, so that no sum of products overflows.
-const LIMIT: f64 = 1e100;
+const MAX_MAGNITUDE: f64 = 1e100;
 
 /// The smallest divisor. A quotient of complex numbers needs the square of the divisor, which must not underflow.
 const MIN_DIVISOR: f64 = 1e-150;
@@ -21,14 +21,14 @@ const MIN_DIVISOR: f64 = 1e-150;
 /// # Errors
 ///
 /// If an element is NaN or infinite, the iteration does not converge, or there is not enough memory.
-pub(crate) fn eigenpairs<T: Float>(a: &[T], values: &mut [T], vectors: Option<&mut [T]>) -> Result<(), Failure> {
+pub(crate) fn eig<T: Float>(a: &[T], values: &mut [T], vectors: Option<&mut [T]>) -> Result<(), Failure> {
     let n = values.len() / 2;
-    let scale = scale(largest(a)?).to_f64();
+    let scale = scale(largest_magnitude(a)?).to_f64();
     let (mut t, mut row) = (zeros(n, n)?, zeros(1, n)?);
     t.iter_mut().zip(a).for_each(|(t, a)| *t = a.to_f64() * scale);
     let mut q = if vectors.is_some() { zeros(n, n)? } else { Vec::new() };
     q.iter_mut().step_by(n + 1).for_each(|q| *q = 1.0);
-    let mut schur = Similar { order: n, t: &mut t, q: &mut q, row: &mut row };
+    let mut schur = Schur { order: n, t: &mut t, q: &mut q, row: &mut row };
     schur.reduce()?;
     let found = eigenvalues(&schur)?;
     for (out, value) in values.as_chunks_mut::<2>().0.iter_mut().zip(&found) {
@@ -38,10 +38,10 @@ pub(crate) fn eigenpairs<T: Float>(a: &[T], values: &mut [T], vectors: Option<&m
         let mut x = complex_zeros(n)?;
         let mut first = 0;
         while first < n {
-            let pair = found[first].im != 0.0;
+            let is_pair = found[first].im != 0.0;
             eigenvector(&schur, found[first], first, &mut x);
-            write_vector(&schur, &x, pair, first, out);
-            first += 1 + usize::from(pair);
+            write_vector(&schur, &x, is_pair, first, out);
+            first += 1 + usize::from(is_pair);
         }
     }
     Ok(())
@@ -49,18 +49,18 @@ pub(crate) fn eigenpairs<T: Float>(a: &[T], values: &mut [T], vectors: Option<&m
 
 /// Returns `n` complex zeros, or an error if there is not enough memory.
 fn complex_zeros(n: usize) -> Result<Vec<Complex<f64>>, Failure> {
-    let mut list = Vec::new();
-    list.try_reserve_exact(n).map_err(|_| Failure::Memory)?;
-    list.resize(n, Complex::ZERO);
-    Ok(list)
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(n).map_err(|_| Failure::Memory)?;
+    zeros.resize(n, Complex::ZERO);
+    Ok(zeros)
 }
 
 /// Returns the eigenvalues of a Schur form, in the order of its diagonal.
-fn eigenvalues(schur: &Similar<'_>) -> Result<Vec<Complex<f64>>, Failure> {
+fn eigenvalues(schur: &Schur<'_>) -> Result<Vec<Complex<f64>>, Failure> {
     let mut values = complex_zeros(schur.order)?;
     let mut row = 0;
     while row < schur.order {
-        if is_pair(schur, row) {
+        if begins_block(schur, row) {
             let [a, b, c, d] = schur.block(row);
             let half = (a - d) / 2.0;
             let value = Complex::new(d + half, (-(half * half + b * c)).sqrt());
@@ -75,7 +75,7 @@ fn eigenvalues(schur: &Similar<'_>) -> Result<Vec<Complex<f64>>, Failure> {
 }
 
 /// Returns true if a block of two rows begins with the row `row`.
-fn is_pair(schur: &Similar<'_>, row: usize) -> bool {
+fn begins_block(schur: &Schur<'_>, row: usize) -> bool {
     row + 1 < schur.order && schur.block(row)[2] != 0.0
 }
 
@@ -84,7 +84,7 @@ type Equation = (Complex<f64>, Complex<f64>, Complex<f64>);
 
 /// Writes the eigenvector x of the Schur form T for the eigenvalue λ of the block that begins with the row `first`: (T - λ) x = 0. The
 /// elements after the block are 0. The elements before it are computed by back substitution, from the last row to the first.
-fn eigenvector(schur: &Similar<'_>, value: Complex<f64>, first: usize, x: &mut [Complex<f64>]) {
+fn eigenvector(schur: &Schur<'_>, value: Complex<f64>, first: usize, x: &mut [Complex<f64>]) {
     let n = schur.order;
     x.fill(Complex::ZERO);
     x[first] = Complex::ONE;
@@ -99,54 +99,54 @@ fn eigenvector(schur: &Similar<'_>, value: Complex<f64>, first: usize, x: &mut [
     let divisor = |z: Complex<f64>| if z.l1_norm() < least { Complex::from(least) } else { z };
     // Solves two equations, each with two coefficients and a right side. The first coefficient of the first equation must be at least as
     // large as the first coefficient of the second equation.
-    let solved = |(a, b, upper): Equation, (c, d, lower): Equation| {
+    let solve_pair = |(a, b, upper): Equation, (c, d, lower): Equation| {
         let factor = c / divisor(a);
         let y = (lower - factor * upper) / divisor(d - factor * b);
         ((upper - b * y) / divisor(a), y)
     };
-    let known = |row: usize, from: usize, x: &[Complex<f64>]| -> Complex<f64> {
+    let sum_of_known = |row: usize, from: usize, x: &[Complex<f64>]| -> Complex<f64> {
         schur.t[row * n..][from..n].iter().zip(&x[from..]).map(|(&t, x)| x * t).sum()
     };
     let mut row = first;
     while row > 0 {
-        let known_from = row;
+        let solved_from = row;
         row -= 1;
-        if row > 0 && is_pair(schur, row - 1) {
-            let (upper, lower) = (-known(row - 1, row + 1, x), -known(row, row + 1, x));
+        if row > 0 && begins_block(schur, row - 1) {
+            let (upper, lower) = (-sum_of_known(row - 1, row + 1, x), -sum_of_known(row, row + 1, x));
             let [a, b, c, d] = schur.block(row - 1);
             let (first, second) = ((a - value, b.into(), upper), (c.into(), d - value, lower));
             (x[row - 1], x[row]) =
-                if first.0.l1_norm() >= c.abs() { solved(first, second) } else { solved(second, first) };
+                if first.0.l1_norm() >= c.abs() { solve_pair(first, second) } else { solve_pair(second, first) };
             row -= 1;
         } else {
-            x[row] = -known(row, row + 1, x) / divisor(schur.t[row * (n + 1)] - value);
+            x[row] = -sum_of_known(row, row + 1, x) / divisor(schur.t[row * (n + 1)] - value);
         }
-        let largest = x[row..known_from].iter().fold(0.0, |largest: f64, x| largest.max(x.l1_norm()));
-        if largest > LIMIT {
+        let largest = x[row..solved_from].iter().fold(0.0, |largest: f64, x| largest.max(x.l1_norm()));
+        if largest > MAX_MAGNITUDE {
             x[row..].iter_mut().for_each(|x| *x /= largest);
         }
     }
 }
 
 /// Writes the vector Q x, divided by its length, to the column `column`. For a pair, the next column gets the conjugate vector.
-fn write_vector<T: Float>(schur: &Similar<'_>, x: &[Complex<f64>], pair: bool, column: usize, out: &mut [T]) {
+fn write_vector<T: Float>(schur: &Schur<'_>, x: &[Complex<f64>], is_pair: bool, column: usize, out: &mut [T]) {
     let n = schur.order;
     let largest = x.iter().fold(0.0, |largest: f64, x| largest.max(x.l1_norm()));
     let product = |row: &[f64]| row.iter().zip(x).map(|(&q, x)| x / largest * q).sum::<Complex<f64>>();
     let elements = || schur.q.chunks_exact(n).map(product);
     let length = elements().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
-    let top = elements()
+    let largest_element = elements()
         .enumerate()
         .fold((0, Complex::ZERO), |top, (row, z)| if z.norm_sqr() > top.1.norm_sqr() { (row, z) } else { top });
-    let phase = if pair { top.1.conj() / top.1.norm() } else { Complex::ONE };
+    let phase = if is_pair { largest_element.1.conj() / largest_element.1.norm() } else { Complex::ONE };
     let rows = out.chunks_exact_mut(2 * n).map(|row| row.as_chunks_mut::<2>().0);
     for ((row, out), z) in rows.enumerate().zip(elements()) {
         let mut z = z * phase / length;
-        if pair && row == top.0 {
+        if is_pair && row == largest_element.0 {
             z.im = 0.0;
         }
         out[column] = [z.re, z.im].map(T::from_f64);
-        if pair {
+        if is_pair {
             out[column + 1] = [z.re, -z.im].map(T::from_f64);
         }
     }

@@ -5,7 +5,7 @@
 
 use wengert_tensor::Float;
 
-use super::arithmetic::{abs, larger, rotation, smaller, tiny, with_sign};
+use super::arithmetic::{abs, maximum, minimum, rotation, smallest_normal, with_sign};
 use super::failure::Failure;
 use super::rotations::Sweeps;
 
@@ -15,28 +15,28 @@ const MAX_STEPS: usize = 100;
 
 /// The rotations of the left and of the right singular vectors.
 #[derive(Default)]
-pub(crate) struct Sides<T> {
+pub(crate) struct SideSweeps<T> {
     pub(crate) left: Sweeps<T>,
     pub(crate) right: Sweeps<T>,
 }
 
 /// Replaces the diagonal of an upper bidiagonal matrix by the singular values, which may be negative and are not
-/// sorted. Overwrites `above`. Records the rotations that give the singular vectors in `sides`, if given. Returns an
+/// sorted. Overwrites `superdiagonal`. Records the rotations that give the singular vectors in `sides`, if given. Returns an
 /// error if the iteration does not converge.
 pub(crate) fn diagonalize<T: Float>(
     diagonal: &mut [T],
-    above: &mut [T],
-    mut sides: Option<&mut Sides<T>>,
+    superdiagonal: &mut [T],
+    mut sides: Option<&mut SideSweeps<T>>,
 ) -> Result<(), Failure> {
     let Some(mut end) = diagonal.len().checked_sub(1) else { return Ok(()) };
     let tolerance = tolerance();
-    let threshold = threshold(diagonal, above, tolerance);
+    let threshold = threshold(diagonal, superdiagonal, tolerance);
     let mut steps = MAX_STEPS * diagonal.len();
     let (mut block, mut reversed) = ((usize::MAX, 0), false);
     while end > 0 {
-        let start = (0..end).rev().find(|&i| abs(above[i]) <= threshold).map_or(0, |i| i + 1);
+        let start = (0..end).rev().find(|&i| abs(superdiagonal[i]) <= threshold).map_or(0, |i| i + 1);
         if start > 0 {
-            above[start - 1] = T::ZERO;
+            superdiagonal[start - 1] = T::ZERO;
         }
         if start == end {
             end -= 1;
@@ -48,7 +48,7 @@ pub(crate) fn diagonalize<T: Float>(
             reversed = abs(diagonal[start]) < abs(diagonal[end]);
         }
         block = (start, end);
-        let (d, e) = (&mut diagonal[start..=end], &mut above[start..end]);
+        let (d, e) = (&mut diagonal[start..=end], &mut superdiagonal[start..end]);
         if reversed {
             d.reverse();
             e.reverse();
@@ -65,7 +65,7 @@ pub(crate) fn diagonalize<T: Float>(
                 true => (&mut sides.right, &mut sides.left),
                 false => (&mut sides.left, &mut sides.right),
             });
-            if shift == T::ZERO { step_without_shift(d, e, recorded) } else { step(d, e, shift, recorded) }
+            if shift == T::ZERO { step_without_shift(d, e, recorded) } else { step_with_shift(d, e, shift, recorded) }
         }
         if reversed {
             d.reverse();
@@ -91,10 +91,10 @@ fn threshold<T: Float>(d: &[T], e: &[T], tolerance: T) -> T {
             break;
         }
         estimate = abs(*d) * (estimate / (estimate + abs(*e)));
-        smallest = smaller(smallest, estimate);
+        smallest = minimum(smallest, estimate);
     }
     let count = T::from_f64(d.len() as f64);
-    larger(tolerance * smallest / count.sqrt(), count * T::from_f64(MAX_STEPS as f64) * tiny())
+    maximum(tolerance * smallest / count.sqrt(), count * T::from_f64(MAX_STEPS as f64) * smallest_normal())
 }
 
 /// Returns an estimate of the smallest singular value of a block with diagonal `d` and elements `e` above it. For n rows, it is at most √n
@@ -113,7 +113,7 @@ fn smallest_estimate<T: Float>(d: &[T], e: &mut [T], tolerance: T) -> Option<T> 
             return None;
         }
         estimate = abs(d) * (estimate / (estimate + abs(*e)));
-        smallest = smaller(smallest, estimate);
+        smallest = minimum(smallest, estimate);
     }
     Some(smallest)
 }
@@ -121,21 +121,21 @@ fn smallest_estimate<T: Float>(d: &[T], e: &mut [T], tolerance: T) -> Option<T> 
 /// Returns the shift of the next QR step. It is 0 if another shift would make small singular values inaccurate, or if the shift is
 /// negligible.
 fn shift<T: Float>(d: &[T], e: &[T], smallest: T, tolerance: T) -> T {
-    let largest = d.iter().chain(e).fold(T::ZERO, |all, &x| larger(all, abs(x)));
-    let bound = larger(T::EPSILON, tolerance / T::from_f64(100.0));
+    let largest = d.iter().chain(e).fold(T::ZERO, |all, &x| maximum(all, abs(x)));
+    let bound = maximum(T::EPSILON, tolerance / T::from_f64(100.0));
     if T::from_f64(d.len() as f64) * tolerance * (smallest / largest) <= bound {
         return T::ZERO;
     }
     let last = e.len() - 1;
-    let shift = smallest_of_two(d[last], e[last], d[last + 1]);
+    let shift = smaller_singular_value(d[last], e[last], d[last + 1]);
     let first = abs(d[0]);
     if first > T::ZERO && (shift / first) * (shift / first) < T::EPSILON { T::ZERO } else { shift }
 }
 
 /// Returns the smaller singular value of the matrix [[f, g], [0, h]], without overflow and cancellation.
-fn smallest_of_two<T: Float>(f: T, g: T, h: T) -> T {
+fn smaller_singular_value<T: Float>(f: T, g: T, h: T) -> T {
     let (f, g, h) = (abs(f), abs(g), abs(h));
-    let (small, large) = (smaller(f, h), larger(f, h));
+    let (small, large) = (minimum(f, h), maximum(f, h));
     if small == T::ZERO {
         return T::ZERO;
     }
@@ -149,10 +149,11 @@ fn smallest_of_two<T: Float>(f: T, g: T, h: T) -> T {
         return (small * large) / g;
     }
     let (sum, difference) = (sum * ratio, difference * ratio);
-    let both = (T::ONE + sum * sum).sqrt() + (T::ONE + difference * difference).sqrt();
-    (small / both) * ratio * (T::ONE + T::ONE)
+    let denominator = (T::ONE + sum * sum).sqrt() + (T::ONE + difference * difference).sqrt();
+    (small / denominator) * ratio * (T::ONE + T::ONE)
 }
 
+/// The sweeps that record the rotations of the left and of the right singular vectors, if the vectors are wanted.
 type Recorded<'a, T> = Option<(&'a mut Sweeps<T>, &'a mut Sweeps<T>)>;
 
 /// Makes an implicit QR step without a shift. Records the rotations, if `recorded` is given. The step has no
@@ -179,7 +180,7 @@ fn step_without_shift<T: Float>(d: &mut [T], e: &mut [T], mut recorded: Recorded
 
 /// Makes an implicit QR step with a shift, on the block with diagonal `d` and elements `e` above it. Records the
 /// rotations, if `recorded` is given.
-fn step<T: Float>(d: &mut [T], e: &mut [T], shift: T, mut recorded: Recorded<'_, T>) {
+fn step_with_shift<T: Float>(d: &mut [T], e: &mut [T], shift: T, mut recorded: Recorded<'_, T>) {
     let count = e.len();
     let mut x = (abs(d[0]) - shift) * (with_sign(T::ONE, d[0]) + shift / d[0]);
     let mut bulge = e[0];

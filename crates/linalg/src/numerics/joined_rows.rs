@@ -4,7 +4,7 @@ use wengert_tensor::Float;
 
 use super::arithmetic::zeros;
 use super::failure::Failure;
-use super::products::product_of;
+use super::products::product_tensor;
 use crate::simd::vectorized;
 
 /// A matrix that begins as block-diagonal with two blocks, and whose rows are then combined with each other. Products skip rows that are
@@ -16,7 +16,7 @@ pub(super) struct JoinedRows<T> {
     rows: Vec<T>,
     /// For each row, two flags for the columns of the first and of the second block: true if the row may have nonzero
     /// elements in these columns.
-    halves: Vec<[bool; 2]>,
+    may_be_nonzero: Vec<[bool; 2]>,
 }
 
 impl<T: Float> JoinedRows<T> {
@@ -32,8 +32,8 @@ impl<T: Float> JoinedRows<T> {
                 row[split..].copy_from_slice(second);
             }
         }
-        let halves = (0..width).map(|row| [row < split, row >= split]).collect();
-        Ok(JoinedRows { width, split, rows, halves })
+        let may_be_nonzero = (0..width).map(|row| [row < split, row >= split]).collect();
+        Ok(JoinedRows { width, split, rows, may_be_nonzero })
     }
 
     /// Returns the row with index `row`.
@@ -43,8 +43,8 @@ impl<T: Float> JoinedRows<T> {
 
     /// Rotates two rows: replaces row x by c x + s y, and row y by c y - s x.
     pub(super) fn rotate(&mut self, x: usize, y: usize, (c, s): (T, T)) {
-        let halves = std::array::from_fn(|half| self.halves[x][half] || self.halves[y][half]);
-        (self.halves[x], self.halves[y]) = (halves, halves);
+        let may_be_nonzero = std::array::from_fn(|half| self.may_be_nonzero[x][half] || self.may_be_nonzero[y][half]);
+        (self.may_be_nonzero[x], self.may_be_nonzero[y]) = (may_be_nonzero, may_be_nonzero);
         let (before, after) = self.rows.split_at_mut(x.max(y) * self.width);
         let (low, high) = (&mut before[x.min(y) * self.width..][..self.width], &mut after[..self.width]);
         let (first, second) = if x < y { (low, high) } else { (high, low) };
@@ -59,27 +59,27 @@ impl<T: Float> JoinedRows<T> {
     }
 
     /// Returns a matrix with new rows: first the rows of the product of `weights` and the rows `combined`, then the rows `unchanged`. New
-    /// row k becomes row `places.places[k]` of the result. If there are fewer new rows than rows, the last rows stay the same.
+    /// row k becomes row `order.ranks[k]` of the result. If there are fewer new rows than rows, the last rows stay the same.
     pub(super) fn assemble(
         &self,
         weights: &[T],
         [combined, unchanged]: [&[usize]; 2],
-        places: &Places,
+        order: &AscendingOrder,
     ) -> Result<Vec<T>, Failure> {
         let mut out = zeros(self.width, self.width)?;
-        let (first, later) = places.places.split_at(combined.len());
+        let (first, later) = order.ranks.split_at(combined.len());
         self.combine(weights, combined, first, &mut out)?;
-        let stay = places.places.len()..self.width;
-        for (row, place) in unchanged.iter().copied().zip(later.iter().copied()).chain(stay.clone().zip(stay)) {
-            out[place * self.width..][..self.width].copy_from_slice(self.row(row));
+        let kept = order.ranks.len()..self.width;
+        for (row, rank) in unchanged.iter().copied().zip(later.iter().copied()).chain(kept.clone().zip(kept)) {
+            out[rank * self.width..][..self.width].copy_from_slice(self.row(row));
         }
         Ok(out)
     }
 
-    /// Computes the product of `weights` and the rows `chosen`. Row j of the product becomes row `places[j]` of `out`.
-    fn combine(&self, weights: &[T], chosen: &[usize], places: &[usize], out: &mut [T]) -> Result<(), Failure> {
+    /// Computes the product of `weights` and the rows `chosen`. Row j of the product becomes row `ranks[j]` of `out`.
+    fn combine(&self, weights: &[T], chosen: &[usize], ranks: &[usize], out: &mut [T]) -> Result<(), Failure> {
         for (half, columns) in [0..self.split, self.split..self.width].into_iter().enumerate() {
-            let used: Vec<usize> = (0..chosen.len()).filter(|&k| self.halves[chosen[k]][half]).collect();
+            let used: Vec<usize> = (0..chosen.len()).filter(|&k| self.may_be_nonzero[chosen[k]][half]).collect();
             if columns.is_empty() {
                 continue;
             }
@@ -91,10 +91,10 @@ impl<T: Float> JoinedRows<T> {
             for &k in &used {
                 rows.extend_from_slice(&self.row(chosen[k])[columns.clone()]);
             }
-            let product = product_of(factors, rows, [chosen.len(), used.len(), columns.len()])?;
+            let product = product_tensor(factors, rows, [chosen.len(), used.len(), columns.len()])?;
             let product = product.as_slice().unwrap_or_default();
-            for (product, &place) in product.chunks_exact(columns.len()).zip(places) {
-                out[place * self.width..][columns.clone()].copy_from_slice(product);
+            for (product, &rank) in product.chunks_exact(columns.len()).zip(ranks) {
+                out[rank * self.width..][columns.clone()].copy_from_slice(product);
             }
         }
         Ok(())
@@ -102,25 +102,25 @@ impl<T: Float> JoinedRows<T> {
 }
 
 /// The permutation that sorts values in ascending order, and its inverse.
-pub(super) struct Places {
+pub(super) struct AscendingOrder {
     /// The indices of the values in ascending order.
-    sources: Vec<usize>,
+    indices: Vec<usize>,
     /// For each value, its index in the ascending order.
-    places: Vec<usize>,
+    ranks: Vec<usize>,
 }
 
-impl Places {
+impl AscendingOrder {
     /// Returns the order of `values` from the smallest to the largest. Equal values keep their order.
-    pub(super) fn ascending<T: Float>(values: &[T]) -> Self {
-        let mut sources: Vec<usize> = (0..values.len()).collect();
-        sources.sort_by(|&x, &y| values[x].partial_cmp(&values[y]).unwrap_or(std::cmp::Ordering::Equal));
-        let mut places = vec![0; values.len()];
-        sources.iter().enumerate().for_each(|(place, &source)| places[source] = place);
-        Places { sources, places }
+    pub(super) fn new<T: Float>(values: &[T]) -> Self {
+        let mut indices: Vec<usize> = (0..values.len()).collect();
+        indices.sort_by(|&x, &y| values[x].partial_cmp(&values[y]).unwrap_or(std::cmp::Ordering::Equal));
+        let mut ranks = vec![0; values.len()];
+        indices.iter().enumerate().for_each(|(rank, &index)| ranks[index] = rank);
+        AscendingOrder { indices, ranks }
     }
 
     /// Returns the values in ascending order. `values` must be the values from which this order was made.
     pub(super) fn sorted<T: Float>(&self, values: &[T]) -> Vec<T> {
-        self.sources.iter().map(|&source| values[source]).collect()
+        self.indices.iter().map(|&index| values[index]).collect()
     }
 }

@@ -8,15 +8,15 @@ use crate::simd::vectorized;
 
 /// The minimum number of elements in a part of a matrix: a group of rows that is one task. For a much smaller part, the start of the task
 /// would take longer than the work.
-const PART: usize = 1 << 14;
+const MIN_PART_ELEMENTS: usize = 1 << 14;
 
 /// The maximum number of parts of a matrix. Each part needs memory for a row of sums.
-const MOST_PARTS: usize = 16;
+const MAX_PARTS: usize = 16;
 
 /// Returns the number of parts into which a pass over `elements` elements is divided. It does not depend on the number of threads, and
 /// neither do sums over the parts.
-pub(crate) fn parts(elements: usize) -> usize {
-    (elements / PART).clamp(1, MOST_PARTS)
+pub(crate) fn part_count(elements: usize) -> usize {
+    (elements / MIN_PART_ELEMENTS).clamp(1, MAX_PARTS)
 }
 
 /// Divides rows of `width` elements into parts, calls `run` for each part on several threads, and adds up the sums that `run` writes. `sums`

@@ -4,7 +4,7 @@ use wengert_tensor::Float;
 
 use super::arithmetic::{add_scaled, zeros};
 use super::failure::Failure;
-use super::reflectors::{BLOCK, MIN_BLOCKED, Reflectors, matrix, reflector, subtract};
+use super::reflectors::{BLOCK, MIN_BLOCKED, Reflectors, matrix_from_vec, reflector, subtract_matrix};
 use crate::simd::vectorized;
 
 /// The number of matrix elements from which columns are factored in blocks, if there are more than [`BLOCK`] rows and columns.
@@ -14,7 +14,7 @@ const MIN_BLOCKED_ELEMENTS: usize = MIN_BLOCKED * MIN_BLOCKED;
 /// the diagonal are arbitrary afterwards.
 ///
 /// The diagonal of R has the signs of LAPACK's `geqrf`.
-pub(crate) fn factor<T: Float>(a: &mut [T], rows: usize, columns: usize) -> Result<Reflectors<T>, Failure> {
+pub(crate) fn qr_factor<T: Float>(a: &mut [T], rows: usize, columns: usize) -> Result<Reflectors<T>, Failure> {
     let mut reflectors = Reflectors::new(rows, rows.min(columns))?;
     if rows.saturating_mul(columns) >= MIN_BLOCKED_ELEMENTS && rows.min(columns) > BLOCK {
         factor_blocks(a, rows, columns, &mut reflectors)?;
@@ -58,8 +58,8 @@ fn factor_blocks<T: Float>(
             rest.copy_from_slice(&a[end..]);
         }
         let block = reflectors.block(start..end, start..rows)?;
-        let change = block.apply(&matrix(rest, height, columns - end)?, true)?;
-        subtract(&mut a[start * columns + end..], columns, &change);
+        let change = block.apply(&matrix_from_vec(rest, height, columns - end)?, true)?;
+        subtract_matrix(&mut a[start * columns + end..], columns, &change);
     }
     Ok(())
 }
@@ -75,16 +75,16 @@ fn factor_columns<T: Float>(a: &mut [T], rows: usize, columns: usize, first: usi
         for (v, row) in v.iter_mut().zip(a[j * columns..].chunks_exact(columns)) {
             *v = row[j];
         }
-        let (factor, image) = reflector(v, 0);
+        let (qr_factor, image) = reflector(v, 0);
         a[j * columns + j] = image;
-        reflectors.push(first + j, v, factor);
-        if factor == T::ZERO || j + 1 == columns {
+        reflectors.push(first + j, v, qr_factor);
+        if qr_factor == T::ZERO || j + 1 == columns {
             continue;
         }
         let sums = &mut sums[j + 1..];
         sums.fill(T::ZERO);
         for (&v, row) in v.iter().zip(a[j * columns..].chunks_exact(columns)) {
-            add_scaled(sums, factor * v, &row[j + 1..]);
+            add_scaled(sums, qr_factor * v, &row[j + 1..]);
         }
         for (&v, row) in v.iter().zip(a[j * columns..].chunks_exact_mut(columns)) {
             add_scaled(&mut row[j + 1..], -v, sums);

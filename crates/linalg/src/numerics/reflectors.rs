@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use wengert_tensor::prelude::*;
 
-use super::arithmetic::{abs, add_scaled, dot, length, small, tiny, with_sign, zeros};
+use super::arithmetic::{abs, add_scaled, dot, norm, smallest_normal, subnormal_bound, with_sign, zeros};
 use super::failure::Failure;
 use crate::simd::vectorized;
 
@@ -34,11 +34,11 @@ pub(crate) struct Reflectors<T> {
 /// 0, and the multiple is `x[pivot]`.
 #[inline(always)]
 pub(crate) fn reflector<T: Float>(x: &mut [T], pivot: usize) -> (T, T) {
-    if x.iter().all(|&x| abs(x) < small()) {
-        // The norm of elements this small would have few correct digits. So the elements are first divided by the number `tiny()`.
-        x.iter_mut().for_each(|x| *x = *x / tiny());
+    if x.iter().all(|&x| abs(x) < subnormal_bound()) {
+        // The norm of elements this small would have few correct digits. So the elements are first divided by the number `smallest_normal()`.
+        x.iter_mut().for_each(|x| *x = *x / smallest_normal());
         let (factor, image) = normal_reflector(x, pivot);
-        return (factor, image * tiny());
+        return (factor, image * smallest_normal());
     }
     normal_reflector(x, pivot)
 }
@@ -48,12 +48,12 @@ pub(crate) fn reflector<T: Float>(x: &mut [T], pivot: usize) -> (T, T) {
 fn normal_reflector<T: Float>(x: &mut [T], pivot: usize) -> (T, T) {
     let first = x[pivot];
     x[pivot] = T::ZERO;
-    let others = length(x);
-    if others == T::ZERO {
+    let norm_of_others = norm(x);
+    if norm_of_others == T::ZERO {
         x[pivot] = T::ONE;
         return (T::ZERO, first);
     }
-    let image = -with_sign(length(&[first, others]), first);
+    let image = -with_sign(norm(&[first, norm_of_others]), first);
     let divisor = first - image;
     for x in x.iter_mut() {
         *x = *x / divisor;
@@ -88,7 +88,7 @@ impl<T: Float> Reflectors<T> {
         for i in 0..columns.min(self.order) {
             out[i * columns + i] = T::ONE;
         }
-        if !self.in_blocks() {
+        if !self.uses_blocks() {
             vectorized(
                 #[inline(always)]
                 || apply_each(self, &mut out, columns, true),
@@ -104,34 +104,34 @@ impl<T: Float> Reflectors<T> {
             for (part, i) in part.chunks_exact_mut(range.len()).zip(rows.clone()) {
                 part.copy_from_slice(&out[i * columns..][range.clone()]);
             }
-            let part = matrix(part, rows.len(), range.len())?;
+            let part = matrix_from_vec(part, rows.len(), range.len())?;
             let change = self.block(block, rows.clone())?.apply(&part, false)?;
-            subtract(&mut out[rows.start * columns + range.start..], columns, &change);
+            subtract_matrix(&mut out[rows.start * columns + range.start..], columns, &change);
         }
         Ok(out)
     }
 
     /// Returns the product of the reflections and the matrix `data`, `[order, columns]`.
     pub(crate) fn multiply(&self, mut data: Vec<T>, columns: usize) -> Result<Tensor<T>, Failure> {
-        if !self.in_blocks() {
+        if !self.uses_blocks() {
             vectorized(
                 #[inline(always)]
                 || apply_each(self, &mut data, columns, false),
             );
-            return matrix(data, self.order, columns);
+            return matrix_from_vec(data, self.order, columns);
         }
-        let mut out = matrix(data, self.order, columns)?;
+        let mut out = matrix_from_vec(data, self.order, columns)?;
         for (block, rows) in self.blocks(WIDE_BLOCK) {
             let part = out.try_narrow(0, rows.start, rows.len()).map_err(|_| Failure::Memory)?;
             let change = self.block(block, rows.clone())?.apply(&part, false)?;
             drop(part);
-            subtract(&mut out.make_mut()[rows.start * columns..], columns, &change);
+            subtract_matrix(&mut out.make_mut()[rows.start * columns..], columns, &change);
         }
         Ok(out)
     }
 
     /// Returns true if the reflections are applied in blocks.
-    fn in_blocks(&self) -> bool {
+    fn uses_blocks(&self) -> bool {
         self.order >= MIN_BLOCKED && self.factors.len() >= BLOCK
     }
 
@@ -159,18 +159,21 @@ impl<T: Float> Reflectors<T> {
             #[inline(always)]
             || fill_triangle(&vectors, rows.len(), factors, &mut triangle),
         );
-        Ok(Block { vectors: matrix(vectors, count, rows.len())?, triangle: matrix(triangle, count, count)? })
+        Ok(Block {
+            vectors: matrix_from_vec(vectors, count, rows.len())?,
+            triangle: matrix_from_vec(triangle, count, count)?,
+        })
     }
 }
 
-/// Applies the reflections to the columns of `out`, the last reflection first. If `identity` is true, `out` began as the identity. Then
+/// Applies the reflections to the columns of `out`, the last reflection first. If `is_identity` is true, `out` began as the identity. Then
 /// columns outside of a reflection's range are zero in its rows, and are left out.
 #[inline(always)]
-fn apply_each<T: Float>(reflectors: &Reflectors<T>, out: &mut [T], columns: usize, identity: bool) {
+fn apply_each<T: Float>(reflectors: &Reflectors<T>, out: &mut [T], columns: usize, is_identity: bool) {
     let mut sums = vec![T::ZERO; columns];
     for (k, support) in reflectors.supports.iter().enumerate().rev() {
         let (v, factor) = (&reflectors.vectors[k * reflectors.order..][..reflectors.order], reflectors.factors[k]);
-        let range = if identity { support.start..support.end.min(columns) } else { 0..columns };
+        let range = if is_identity { support.start..support.end.min(columns) } else { 0..columns };
         if factor == T::ZERO || range.is_empty() {
             continue;
         }
@@ -213,18 +216,18 @@ impl<T: Float> Block<T> {
     /// Returns Vᵀ T V C. The product of this block and C is C minus this result. If `transposed` is true, returns Vᵀ Tᵀ V C, for the product
     /// of the transposed block and C.
     pub(crate) fn apply(&self, c: &Tensor<T>, transposed: bool) -> Result<Tensor<T>, Failure> {
-        let of = || {
+        let compute = || {
             let triangle = if transposed { self.triangle.try_t()? } else { self.triangle.clone() };
             let inner = triangle.try_matmul(self.vectors.try_matmul(c)?)?;
             self.vectors.try_t()?.try_matmul(&inner)?.try_contiguous()
         };
-        of().map_err(|_: wengert_tensor::Error| Failure::Memory)
+        compute().map_err(|_: wengert_tensor::Error| Failure::Memory)
     }
 }
 
 /// Subtracts a contiguous matrix from a part of a larger matrix, whose rows begin `stride` elements apart.
-pub(crate) fn subtract<T: Float>(from: &mut [T], stride: usize, matrix: &Tensor<T>) {
-    let (rows, columns) = (matrix.as_slice().unwrap_or_default(), matrix.shape()[1]);
+pub(crate) fn subtract_matrix<T: Float>(from: &mut [T], stride: usize, matrix_from_vec: &Tensor<T>) {
+    let (rows, columns) = (matrix_from_vec.as_slice().unwrap_or_default(), matrix_from_vec.shape()[1]);
     vectorized(
         #[inline(always)]
         || {
@@ -239,6 +242,6 @@ pub(crate) fn subtract<T: Float>(from: &mut [T], stride: usize, matrix: &Tensor<
 
 /// Returns a tensor `[rows, columns]` of the elements `data`. Their number must be `rows` times `columns`. So the only possible failure is a
 /// lack of memory.
-pub(crate) fn matrix<T: Float>(data: Vec<T>, rows: usize, columns: usize) -> Result<Tensor<T>, Failure> {
+pub(crate) fn matrix_from_vec<T: Float>(data: Vec<T>, rows: usize, columns: usize) -> Result<Tensor<T>, Failure> {
     Tensor::try_from_vec(data, [rows, columns]).map_err(|_| Failure::Memory)
 }

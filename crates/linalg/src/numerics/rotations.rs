@@ -10,7 +10,7 @@ use super::failure::Failure;
 use crate::simd::vectorized;
 
 /// The number of columns of a panel, which is a part of a matrix that fits the cache.
-const WIDTH: usize = 16;
+const PANEL_COLUMNS: usize = 16;
 /// The number of rotations times the number of columns from which several threads share the panels.
 const MIN_PARALLEL: usize = 1 << 19;
 
@@ -25,16 +25,16 @@ pub(crate) struct Sweeps<T> {
 /// Successive rotations of adjacent rows: of the rows r and r ± 1, then of r ± 1 and r ± 2, and so on.
 struct Sweep {
     first: usize,
-    descends: bool,
+    descending: bool,
     /// The index of the sweep's first rotation, and the index after its last rotation.
     rotations: (usize, usize),
 }
 
 impl<T: Float> Sweeps<T> {
-    /// Begins a sweep of rotations at the row `first`. If `descends` is true, the row indices descend from one rotation to the next.
-    pub(crate) fn begin(&mut self, first: usize, descends: bool) {
+    /// Begins a sweep of rotations at the row `first`. If `descending` is true, the row indices descend from one rotation to the next.
+    pub(crate) fn begin(&mut self, first: usize, descending: bool) {
         let start = self.rotations.len();
-        self.sweeps.push(Sweep { first, descends, rotations: (start, start) });
+        self.sweeps.push(Sweep { first, descending, rotations: (start, start) });
     }
 
     /// Appends a rotation of the next two rows x and y to the current sweep: x becomes c x + s y, and y becomes c y - s x.
@@ -47,23 +47,23 @@ impl<T: Float> Sweeps<T> {
     }
 }
 
-/// Vectors that are stored as rows, and divided into panels of `WIDTH` columns.
+/// Vectors that are stored as rows, and divided into panels of `PANEL_COLUMNS` columns.
 pub(crate) struct Panels<T> {
     count: usize,
     order: usize,
     /// Each panel has one row for each vector.
-    panels: Vec<[T; WIDTH]>,
+    panels: Vec<[T; PANEL_COLUMNS]>,
 }
 
 impl<T: Float> Panels<T> {
     /// Returns the columns of a matrix `[order, count]` as vectors.
     pub(crate) fn of_columns(matrix: &[T], order: usize, count: usize) -> Result<Self, Failure> {
         let mut panels = Vec::new();
-        let len = order.div_ceil(WIDTH).checked_mul(count).ok_or(Failure::Memory)?;
+        let len = order.div_ceil(PANEL_COLUMNS).checked_mul(count).ok_or(Failure::Memory)?;
         panels.try_reserve_exact(len).map_err(|_| Failure::Memory)?;
-        panels.resize(len, [T::ZERO; WIDTH]);
+        panels.resize(len, [T::ZERO; PANEL_COLUMNS]);
         if count > 0 {
-            for (rows, panel) in matrix.chunks(WIDTH * count).zip(panels.chunks_exact_mut(count)) {
+            for (rows, panel) in matrix.chunks(PANEL_COLUMNS * count).zip(panels.chunks_exact_mut(count)) {
                 for (lane, row) in rows.chunks_exact(count).enumerate() {
                     for (vector, &x) in panel.iter_mut().zip(row) {
                         vector[lane] = x;
@@ -89,33 +89,33 @@ impl<T: Float> Panels<T> {
         });
     }
 
-    /// Writes the rotated vectors as the columns of a matrix `[order, count]`. Column j is vector `places[j].0` times the factor `places[j].1`.
-    /// If `places` is shorter, each further column is the vector with the same index.
-    pub(crate) fn write_columns(&self, places: &[(usize, T)], out: &mut [T]) {
+    /// Writes the rotated vectors as the columns of a matrix `[order, count]`. Column j is vector `sources[j].0` times the factor
+    /// `sources[j].1`. If `sources` is shorter, each further column is the vector with the same index.
+    pub(crate) fn write_columns(&self, sources: &[(usize, T)], out: &mut [T]) {
         if self.count == 0 {
             return;
         }
-        for (rows, panel) in out.chunks_mut(WIDTH * self.count).zip(self.panels.chunks_exact(self.count)) {
+        for (rows, panel) in out.chunks_mut(PANEL_COLUMNS * self.count).zip(self.panels.chunks_exact(self.count)) {
             for (lane, row) in rows.chunks_exact_mut(self.count).enumerate() {
-                for (x, &(vector, sign)) in row.iter_mut().zip(places) {
+                for (x, &(vector, sign)) in row.iter_mut().zip(sources) {
                     *x = panel[vector][lane] * sign;
                 }
-                for vector in places.len()..self.count {
+                for vector in sources.len()..self.count {
                     row[vector] = panel[vector][lane];
                 }
             }
         }
     }
 
-    /// Writes the rotated vectors as the rows of a matrix `[count, order]`. Row j is vector `places[j].0` times the factor `places[j].1`.
-    /// If `places` is shorter, each further row is the vector with the same index.
-    pub(crate) fn write_rows(&self, places: &[(usize, T)], out: &mut [T]) {
+    /// Writes the rotated vectors as the rows of a matrix `[count, order]`. Row j is vector `sources[j].0` times the factor `sources[j].1`.
+    /// If `sources` is shorter, each further row is the vector with the same index.
+    pub(crate) fn write_rows(&self, sources: &[(usize, T)], out: &mut [T]) {
         if self.count == 0 || self.order == 0 {
             return;
         }
         for (row, out) in out.chunks_exact_mut(self.order).enumerate() {
-            let (vector, sign) = places.get(row).copied().unwrap_or((row, T::ONE));
-            for (panel, out) in self.panels.chunks_exact(self.count).zip(out.chunks_mut(WIDTH)) {
+            let (vector, sign) = sources.get(row).copied().unwrap_or((row, T::ONE));
+            for (panel, out) in self.panels.chunks_exact(self.count).zip(out.chunks_mut(PANEL_COLUMNS)) {
                 for (out, &x) in out.iter_mut().zip(&panel[vector]) {
                     *out = x * sign;
                 }
@@ -126,11 +126,11 @@ impl<T: Float> Panels<T> {
 
 /// Applies all recorded rotations to one panel. The row that two successive rotations share stays in registers.
 #[inline(always)]
-fn rotate<T: Float>(panel: &mut [[T; WIDTH]], sweeps: &Sweeps<T>) {
+fn rotate<T: Float>(panel: &mut [[T; PANEL_COLUMNS]], sweeps: &Sweeps<T>) {
     for sweep in &sweeps.sweeps {
         let rotations = &sweeps.rotations[sweep.rotations.0..sweep.rotations.1];
         let count = rotations.len();
-        if sweep.descends {
+        if sweep.descending {
             let rows = &mut panel[sweep.first - count..=sweep.first];
             let mut x = rows[count];
             for (k, &(c, s)) in rotations.iter().enumerate() {
@@ -150,9 +150,14 @@ fn rotate<T: Float>(panel: &mut [[T; WIDTH]], sweeps: &Sweeps<T>) {
 
 /// Returns the rotated rows c x + s y and c y - s x.
 #[inline(always)]
-fn rotated<T: Float>(x: &[T; WIDTH], y: &[T; WIDTH], c: T, s: T) -> ([T; WIDTH], [T; WIDTH]) {
-    let (mut first, mut second) = ([T::ZERO; WIDTH], [T::ZERO; WIDTH]);
-    for lane in 0..WIDTH {
+fn rotated<T: Float>(
+    x: &[T; PANEL_COLUMNS],
+    y: &[T; PANEL_COLUMNS],
+    c: T,
+    s: T,
+) -> ([T; PANEL_COLUMNS], [T; PANEL_COLUMNS]) {
+    let (mut first, mut second) = ([T::ZERO; PANEL_COLUMNS], [T::ZERO; PANEL_COLUMNS]);
+    for lane in 0..PANEL_COLUMNS {
         first[lane] = c * x[lane] + s * y[lane];
         second[lane] = c * y[lane] - s * x[lane];
     }

@@ -10,10 +10,10 @@ use super::failure::Failure;
 const MAX_STEPS: usize = 60;
 
 /// The steps on a block, counted from 0, that use exceptional shifts. With the usual shifts alone, the iteration may repeat forever.
-const STEPS_WITH_OTHER_SHIFTS: [usize; 5] = [10, 20, 30, 40, 50];
+const EXCEPTIONAL_STEPS: [usize; 5] = [10, 20, 30, 40, 50];
 
 /// A matrix of `order` rows under orthogonal similarity transformations, and the product of their orthogonal matrices.
-pub(super) struct Similar<'a> {
+pub(super) struct Schur<'a> {
     pub(super) order: usize,
     /// The matrix, row by row.
     pub(super) t: &'a mut [f64],
@@ -23,7 +23,7 @@ pub(super) struct Similar<'a> {
     pub(super) row: &'a mut [f64],
 }
 
-impl Similar<'_> {
+impl Schur<'_> {
     /// Replaces the matrix by its Schur form. The elements must be far from overflow and underflow.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl Similar<'_> {
             let start = self.start_of_block(end);
             match end - start {
                 1 => {}
-                2 => self.split(start),
+                2 => self.triangularize(start),
                 _ if steps == MAX_STEPS => return Err(Failure::NoConvergence),
                 _ => {
                     self.step(start, end, steps);
@@ -49,10 +49,12 @@ impl Similar<'_> {
         Ok(())
     }
 
+    /// Returns an element of the matrix.
     fn at(&self, row: usize, column: usize) -> f64 {
         self.t[row * self.order + column]
     }
 
+    /// Sets the elements below the subdiagonal to zero by reflections.
     fn make_hessenberg(&mut self) {
         let n = self.order;
         for column in 0..n.saturating_sub(2) {
@@ -111,19 +113,20 @@ impl Similar<'_> {
     /// steps on this block.
     fn step(&mut self, start: usize, end: usize, number: usize) {
         let (last, before) = (end - 1, end - 2);
-        // The two shifts are the eigenvalues of the last 2 x 2 block on the diagonal. The step needs only their sum and product, which are real.
+        // The two shifts are the eigenvalues of the last 2 x 2 block on the diagonal. The step needs only their sum and product, which are
+        // real.
         let mut sum = self.at(before, before) + self.at(last, last);
         let mut product = self.at(before, before) * self.at(last, last) - self.at(before, last) * self.at(last, before);
-        if STEPS_WITH_OTHER_SHIFTS.contains(&number) {
+        if EXCEPTIONAL_STEPS.contains(&number) {
             let size = self.at(last, before).abs() + self.at(before, before - 1).abs();
             (sum, product) = (1.5 * size, size * size);
         }
         let (a, b) = (self.at(start, start), self.at(start + 1, start + 1));
-        let below = self.at(start + 1, start);
+        let subdiagonal = self.at(start + 1, start);
         let mut v = [
-            a * (a - sum) + self.at(start, start + 1) * below + product,
-            below * (a + b - sum),
-            below * self.at(start + 2, start + 1),
+            a * (a - sum) + self.at(start, start + 1) * subdiagonal + product,
+            subdiagonal * (a + b - sum),
+            subdiagonal * self.at(start + 2, start + 1),
         ];
         for k in start..end - 1 {
             let count = 3.min(end - k);
@@ -140,7 +143,7 @@ impl Similar<'_> {
     }
 
     /// Makes the block of the rows `first` and `first + 1` triangular by a rotation, if its eigenvalues are real.
-    fn split(&mut self, first: usize) {
+    fn triangularize(&mut self, first: usize) {
         let (n, [a, b, c, d]) = (self.order, self.block(first));
         let half = (a - d) / 2.0;
         let square = half * half + b * c;

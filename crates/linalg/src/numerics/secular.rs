@@ -11,7 +11,7 @@
 
 use wengert_tensor::{Float, each_part};
 
-use super::arithmetic::{LANES, abs, dot, length, total, with_sign, zeros};
+use super::arithmetic::{LANES, abs, dot, norm, total, with_sign, zeros};
 use super::failure::Failure;
 use crate::simd::vectorized;
 
@@ -88,8 +88,8 @@ fn difference<T: Float, const SQUARES: bool>(pole: T, (origin, shift): (T, T)) -
 #[inline(always)]
 fn sums<T: Float, const SQUARES: bool>(poles: &[T], z: &[T], at: (T, T)) -> (T, T) {
     let (mut values, mut slopes) = ([T::ZERO; LANES], [T::ZERO; LANES]);
-    let (mut first, mut second) = (poles.chunks_exact(LANES), z.chunks_exact(LANES));
-    for (poles, z) in first.by_ref().zip(second.by_ref()) {
+    let (mut pole_chunks, mut z_chunks) = (poles.chunks_exact(LANES), z.chunks_exact(LANES));
+    for (poles, z) in pole_chunks.by_ref().zip(z_chunks.by_ref()) {
         for lane in 0..LANES {
             let quotient = z[lane] / difference::<T, SQUARES>(poles[lane], at);
             values[lane] = values[lane] + z[lane] * quotient;
@@ -97,7 +97,7 @@ fn sums<T: Float, const SQUARES: bool>(poles: &[T], z: &[T], at: (T, T)) -> (T, 
         }
     }
     let (mut value, mut slope) = (T::ZERO, T::ZERO);
-    for (&pole, &z) in first.remainder().iter().zip(second.remainder()) {
+    for (&pole, &z) in pole_chunks.remainder().iter().zip(z_chunks.remainder()) {
         let quotient = z / difference::<T, SQUARES>(pole, at);
         value = value + z * quotient;
         slope = slope + quotient * quotient;
@@ -161,8 +161,8 @@ fn find_root<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>, index: usize
             return None;
         }
     }
-    for (difference_of, &pole) in differences.iter_mut().zip(poles) {
-        *difference_of = difference::<T, SQUARES>(pole, (origin, shift));
+    for (out, &pole) in differences.iter_mut().zip(poles) {
+        *out = difference::<T, SQUARES>(pole, (origin, shift));
     }
     Some(origin + shift)
 }
@@ -185,9 +185,9 @@ fn change<T: Float, const SQUARES: bool>(
     let square = if separate {
         value - ends[0] * below.1 - ends[1] * above.1
     } else {
-        let (own, other) = if at.0 == poles[split - 1] { (0, 1) } else { (1, 0) };
-        let quotient = z[split - 1 + own] / ends[own];
-        value - ends[other] * slope - (ends[own] - ends[other]) * quotient * quotient
+        let (at_origin, other) = if at.0 == poles[split - 1] { (0, 1) } else { (1, 0) };
+        let quotient = z[split - 1 + at_origin] / ends[at_origin];
+        value - ends[other] * slope - (ends[at_origin] - ends[other]) * quotient * quotient
     };
     interpolated(ends, (value, slope), square, last)
 }
@@ -226,10 +226,10 @@ fn fill_exact<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>, differences
     let count = poles.len();
     z.fill(T::ONE);
     for (j, row) in differences.chunks_exact(count.max(1)).enumerate() {
-        let own = poles[j];
+        let current = poles[j];
         for part in [0..j, j + 1..count] {
             for ((z, &x), &pole) in z[part.clone()].iter_mut().zip(&row[part.clone()]).zip(&poles[part]) {
-                *z = *z * (x / difference::<T, SQUARES>(pole, (own, T::ZERO)));
+                *z = *z * (x / difference::<T, SQUARES>(pole, (current, T::ZERO)));
             }
         }
         z[j] = z[j] * row[j];
@@ -242,7 +242,7 @@ fn fill_exact<T: Float, const SQUARES: bool>(matrix: RankOne<'_, T>, differences
 /// Divides the elements by their Euclidean length.
 #[inline(always)]
 pub(super) fn normalize<T: Float>(x: &mut [T]) {
-    let factor = T::ONE / length(x);
+    let factor = T::ONE / norm(x);
     for x in x {
         *x = *x * factor;
     }

@@ -7,21 +7,21 @@ use std::borrow::Cow;
 
 use wengert_tensor::{Float, Tensor};
 
-use super::arithmetic::{abs, largest, scale, zeros};
+use super::arithmetic::{abs, largest_magnitude, scale, zeros};
 use super::bidiagonal::{Bidiagonal, bidiagonal};
-use super::bidiagonal_halves::{Triplets, divide};
+use super::bidiagonal_halves::{SingularTriplets, solve_by_halves};
 use super::failure::Failure;
-use super::halves::LEAF;
-use super::implicit_qr::{Sides, diagonalize};
+use super::halves::LEAF_ROWS;
+use super::implicit_qr::{SideSweeps, diagonalize};
 use super::products::product;
-use super::qr::{factor, write_triangle};
+use super::qr::{qr_factor, write_triangle};
 use super::reflectors::Reflectors;
 use super::rotations::Panels;
 use super::tiles::{Rows, copy_transposed};
 
 /// A matrix with at least this number of rows per column is made triangular (QR) before it is made bidiagonal. This takes fewer operations
 /// (Chan, "An improved algorithm for computing the singular value decomposition", 1982).
-const TALL: usize = 2;
+const MIN_TALL_RATIO: usize = 2;
 
 /// The memory to which the singular vectors are written.
 pub(crate) struct Vectors<'a, T> {
@@ -38,7 +38,7 @@ pub(crate) struct Vectors<'a, T> {
 /// # Errors
 ///
 /// If an element is NaN or infinite, the iteration does not converge, or there is not enough memory.
-pub(crate) fn singular<T: Float>(
+pub(crate) fn svd<T: Float>(
     a: &[T],
     [rows, columns]: [usize; 2],
     values: &mut [T],
@@ -47,30 +47,30 @@ pub(crate) fn singular<T: Float>(
     let wide = rows < columns;
     let (height, width) = if wide { (columns, rows) } else { (rows, columns) };
     let mut tall = if wide { transposed(a, [rows, columns])? } else { a.to_vec() };
-    let scale = scale(largest(&tall)?);
+    let scale = scale(largest_magnitude(&tall)?);
     tall.iter_mut().for_each(|x| *x = *x * scale);
-    let tall_q = make_triangular(&mut tall, height, width)?;
-    let inner = if tall_q.is_some() { width } else { height };
-    let mut reduced = bidiagonal(&mut tall, inner, width)?;
+    let q_reflectors = make_triangular(&mut tall, height, width)?;
+    let reduced_rows = if q_reflectors.is_some() { width } else { height };
+    let mut reduced = bidiagonal(&mut tall, reduced_rows, width)?;
     drop(tall);
-    if width > LEAF
+    if width > LEAF_ROWS
         && !is_zero(&reduced)
         && let Some(out) = vectors
     {
-        let found = divide(&mut reduced.diagonal, &mut reduced.above, triplets)?;
+        let found = solve_by_halves(&mut reduced.diagonal, &mut reduced.superdiagonal, small_triplets)?;
         for (value, &found) in values.iter_mut().zip(found.values.iter().rev()) {
             *value = found / scale;
         }
-        return write_divided(&reduced, &found, tall_q, [height, width], wide, out);
+        return write_vectors_of_halves(&reduced, &found, q_reflectors, [height, width], wide, out);
     }
-    let mut sides = vectors.is_some().then(Sides::default);
-    diagonalize(&mut reduced.diagonal, &mut reduced.above, sides.as_mut())?;
-    let (diagonal, places) = (&reduced.diagonal, descending(&reduced.diagonal));
-    values.iter_mut().zip(&places).for_each(|(value, place)| *value = abs(diagonal[place.0]) / scale);
+    let mut sides = vectors.is_some().then(SideSweeps::default);
+    diagonalize(&mut reduced.diagonal, &mut reduced.superdiagonal, sides.as_mut())?;
+    let (diagonal, sources) = (&reduced.diagonal, descending(&reduced.diagonal));
+    values.iter_mut().zip(&sources).for_each(|(value, source)| *value = abs(diagonal[source.0]) / scale);
     let (Some(out), Some(sides)) = (vectors, sides) else { return Ok(()) };
     // If a singular value is negative, it becomes positive, and its right vector is multiplied by -1.
     let signed: Vec<(usize, T)> =
-        places.iter().map(|&(i, _)| (i, if diagonal[i] < T::ZERO { -T::ONE } else { T::ONE })).collect();
+        sources.iter().map(|&(i, _)| (i, if diagonal[i] < T::ZERO { -T::ONE } else { T::ONE })).collect();
     let mut right = Panels::of_columns(&reduced.right.product(width)?, width, width)?;
     right.rotate(&sides.right);
     if wide {
@@ -79,16 +79,16 @@ pub(crate) fn singular<T: Float>(
         right.write_rows(&signed, out.vh)
     }
     let count = if out.full { height } else { width };
-    let size = if tall_q.is_some() { width } else { count };
-    let mut left = Panels::of_columns(&reduced.left.product(size)?, inner, size)?;
+    let size = if q_reflectors.is_some() { width } else { count };
+    let mut left = Panels::of_columns(&reduced.left.product(size)?, reduced_rows, size)?;
     left.rotate(&sides.left);
-    match tall_q {
-        None if wide => left.write_rows(&places, out.vh),
-        None => left.write_columns(&places, out.u),
+    match q_reflectors {
+        None if wide => left.write_rows(&sources, out.vh),
+        None => left.write_columns(&sources, out.u),
         Some(q) => {
             let mut small = zeros(width, width)?;
-            left.write_columns(&places, &mut small);
-            let long = long_vectors(&q.product(count)?, &small, [height, count, width])?;
+            left.write_columns(&sources, &mut small);
+            let long = multiply_leading_columns(&q.product(count)?, &small, [height, count, width])?;
             if wide {
                 out.vh.copy_from_slice(&transposed(&long, [height, count])?);
             } else {
@@ -101,16 +101,16 @@ pub(crate) fn singular<T: Float>(
 
 /// Returns true if all elements are zeros. The division into halves would give values of 8 ε √ε instead of zeros for this matrix.
 fn is_zero<T: Float>(reduced: &Bidiagonal<T>) -> bool {
-    reduced.diagonal.iter().chain(&reduced.above).all(|&x| x == T::ZERO)
+    reduced.diagonal.iter().chain(&reduced.superdiagonal).all(|&x| x == T::ZERO)
 }
 
-/// Replaces a matrix with at least [`TALL`] times as many rows as columns by the square triangle R of its QR decomposition. Returns the
-/// reflections whose product is Q, or `None` if the matrix stays unchanged.
+/// Replaces a matrix with at least [`MIN_TALL_RATIO`] times as many rows as columns by the square triangle R of its QR decomposition.
+/// Returns the reflections whose product is Q, or `None` if the matrix stays unchanged.
 fn make_triangular<T: Float>(tall: &mut Vec<T>, height: usize, width: usize) -> Result<Option<Reflectors<T>>, Failure> {
-    if width == 0 || height < TALL.saturating_mul(width) {
+    if width == 0 || height < MIN_TALL_RATIO.saturating_mul(width) {
         return Ok(None);
     }
-    let reflectors = factor(tall, height, width)?;
+    let reflectors = qr_factor(tall, height, width)?;
     let mut triangle = zeros(width, width)?;
     write_triangle(tall, width, width, &mut triangle);
     *tall = triangle;
@@ -118,22 +118,22 @@ fn make_triangular<T: Float>(tall: &mut Vec<T>, height: usize, width: usize) -> 
 }
 
 /// Writes the singular vectors of a matrix `[height, width]`, or of its transpose if `wide` is true. `found` has the vectors of the
-/// bidiagonal matrix. If the matrix was first made triangular, `tall_q` has the reflections that did this.
-fn write_divided<T: Float>(
+/// bidiagonal matrix. If the matrix was first made triangular, `q_reflectors` has the reflections that did this.
+fn write_vectors_of_halves<T: Float>(
     reduced: &Bidiagonal<T>,
-    found: &Triplets<T>,
-    tall_q: Option<Reflectors<T>>,
+    found: &SingularTriplets<T>,
+    q_reflectors: Option<Reflectors<T>>,
     [height, width]: [usize; 2],
     wide: bool,
     out: Vectors<'_, T>,
 ) -> Result<(), Failure> {
     let count = if out.full { height } else { width };
-    let [inner, size] = if tall_q.is_some() { [width; 2] } else { [height, count] };
+    let [reduced_rows, size] = if q_reflectors.is_some() { [width; 2] } else { [height, count] };
     let right = multiply_by_vectors(&reduced.right, &found.right, [width; 3])?;
-    let left = multiply_by_vectors(&reduced.left, &found.left, [width, inner, size])?;
+    let left = multiply_by_vectors(&reduced.left, &found.left, [width, reduced_rows, size])?;
     let (left, right) = (left.as_slice().unwrap_or_default(), right.as_slice().unwrap_or_default());
-    let long = match tall_q {
-        Some(q) => Cow::Owned(long_vectors(&q.product(count)?, left, [height, count, width])?),
+    let long = match q_reflectors {
+        Some(q) => Cow::Owned(multiply_leading_columns(&q.product(count)?, left, [height, count, width])?),
         None => Cow::Borrowed(left),
     };
     let (u, v, rows, columns) = if wide { (right, &*long, height, count) } else { (&*long, right, width, width) };
@@ -160,15 +160,15 @@ fn multiply_by_vectors<T: Float>(
 
 /// Computes the singular values and vectors of an upper bidiagonal matrix by implicit QR steps. If the matrix has one more column than
 /// rows, a row of zeros is appended. The steps do not mix this row with other rows.
-fn triplets<T: Float>(diagonal: &mut [T], above: &mut [T]) -> Result<Triplets<T>, Failure> {
-    let (count, order) = (diagonal.len(), above.len() + 1);
+fn small_triplets<T: Float>(diagonal: &mut [T], superdiagonal: &mut [T]) -> Result<SingularTriplets<T>, Failure> {
+    let (count, order) = (diagonal.len(), superdiagonal.len() + 1);
     let mut square = zeros(order, 1)?;
     square[..count].copy_from_slice(diagonal);
-    let mut sides = Sides::default();
-    diagonalize(&mut square, above, Some(&mut sides))?;
-    let mut places = descending(&square[..count]);
-    places.reverse();
-    let values = places.iter().map(|place| abs(square[place.0])).collect();
+    let mut sides = SideSweeps::default();
+    diagonalize(&mut square, superdiagonal, Some(&mut sides))?;
+    let mut sources = descending(&square[..count]);
+    sources.reverse();
+    let values = sources.iter().map(|source| abs(square[source.0])).collect();
     let mut rows = zeros(order, order)?;
     for i in 0..order {
         rows[i * order + i] = T::ONE;
@@ -177,27 +177,31 @@ fn triplets<T: Float>(diagonal: &mut [T], above: &mut [T]) -> Result<Triplets<T>
     let mut right = Panels::of_columns(&rows, order, order)?;
     left.rotate(&sides.left);
     right.rotate(&sides.right);
-    left.write_rows(&places, &mut rows);
+    left.write_rows(&sources, &mut rows);
     let left = rows.chunks_exact(order).take(count).flat_map(|row| &row[..count]).copied().collect();
-    for (i, sign) in &mut places {
+    for (i, sign) in &mut sources {
         *sign = if square[*i] < T::ZERO { -T::ONE } else { T::ONE };
     }
-    right.write_rows(&places, &mut rows);
-    Ok(Triplets { values, left, right: rows })
+    right.write_rows(&sources, &mut rows);
+    Ok(SingularTriplets { values, left, right: rows })
 }
 
 /// Returns the indices of the elements of `diagonal` in descending order of their magnitudes. Each index is paired with the factor 1,
 /// because [`Panels`] multiplies vectors by a factor.
 fn descending<T: Float>(diagonal: &[T]) -> Vec<(usize, T)> {
-    let mut places: Vec<(usize, T)> = (0..diagonal.len()).map(|i| (i, T::ONE)).collect();
-    let order = |x: T, y: T| abs(y).partial_cmp(&abs(x)).unwrap_or(std::cmp::Ordering::Equal);
-    places.sort_by(|x, y| order(diagonal[x.0], diagonal[y.0]));
-    places
+    let mut sources: Vec<(usize, T)> = (0..diagonal.len()).map(|i| (i, T::ONE)).collect();
+    let compare = |x: T, y: T| abs(y).partial_cmp(&abs(x)).unwrap_or(std::cmp::Ordering::Equal);
+    sources.sort_by(|x, y| compare(diagonal[x.0], diagonal[y.0]));
+    sources
 }
 
 /// Multiplies the first `width` columns of Q, a matrix `[height, count]`, by the matrix `small`, `[width, width]`. Returns the result, with
 /// the other columns of Q unchanged.
-fn long_vectors<T: Float>(q: &[T], small: &[T], [height, count, width]: [usize; 3]) -> Result<Vec<T>, Failure> {
+fn multiply_leading_columns<T: Float>(
+    q: &[T],
+    small: &[T],
+    [height, count, width]: [usize; 3],
+) -> Result<Vec<T>, Failure> {
     if count == width {
         return product(q, small, [height, width, width]);
     }

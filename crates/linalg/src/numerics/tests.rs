@@ -2,7 +2,7 @@
 
 use wengert_tensor::Float;
 
-use super::arithmetic::{abs, larger};
+use super::arithmetic::{abs, maximum};
 use super::failure::Failure;
 use super::pseudoinverse::{Cutoff, least_squares, pseudoinverse};
 use super::singular::Vectors;
@@ -42,11 +42,11 @@ fn cases<T: Float>(rows: usize, columns: usize) -> Vec<Case<T>> {
         ("large", &|k| values[k] * extreme),
         ("small", &|k| values[k] / extreme),
     ];
-    let case = |&(name, of): &(&str, &dyn Fn(usize) -> f64)| Case {
+    let case = |&(name, element): &(&str, &dyn Fn(usize) -> f64)| Case {
         name: format!("{name} [{rows}, {columns}]"),
         rows,
         columns,
-        data: (0..rows * columns).map(|k| T::from_f64(of(k))).collect(),
+        data: (0..rows * columns).map(|k| T::from_f64(element(k))).collect(),
     };
     // The products that check large matrices take long. So there are fewer kinds of large matrices.
     let (large, few) = (rows * columns > 4000, ["random", "identity", "rank 1", "graded", "large"]);
@@ -88,7 +88,7 @@ fn assert_orthonormal<T: Float>(x: &[T], rows: usize, columns: usize, name: &str
 /// results from.
 #[track_caller]
 fn assert_close<T: Float>(x: &[f64], y: &[T], n: usize, name: &str) {
-    let largest = y.iter().fold(T::ZERO, |all, &y| larger(all, abs(y))).to_f64();
+    let largest = y.iter().fold(T::ZERO, |all, &y| maximum(all, abs(y))).to_f64();
     let tolerance = 10.0 * n as f64 * T::EPSILON.to_f64() * largest;
     for (k, (x, y)) in x.iter().zip(y).enumerate() {
         assert!((x - y.to_f64()).abs() <= tolerance, "{name}: {x} and {y} at {k}");
@@ -130,7 +130,7 @@ fn check_qr<T: Float>() {
     for Case { name, rows, columns, data } in SHAPES.iter().flat_map(|&[rows, columns]| cases::<T>(rows, columns)) {
         for width in [rows.min(columns), rows] {
             let mut a = data.clone();
-            let reflectors = qr::factor(&mut a, rows, columns).unwrap();
+            let reflectors = qr::qr_factor(&mut a, rows, columns).unwrap();
             let q = reflectors.product(width).unwrap();
             let mut r = vec![T::ONE; width * columns];
             qr::write_triangle(&a, columns, width, &mut r);
@@ -155,19 +155,19 @@ fn check_eigen<T: Float>() {
                 data[k] = data[k % order * order + k / order];
             }
             let (mut values, mut vectors) = (vec![T::ZERO; order], vec![T::ZERO; order * order]);
-            eigen::symmetric(&data, false, &mut values, Some(&mut vectors)).unwrap();
+            eigen::eigh(&data, false, &mut values, Some(&mut vectors)).unwrap();
             assert!(values.windows(2).all(|pair| pair[0] <= pair[1]), "{name}");
             assert_orthonormal(&vectors, order, order, &name);
             let scaled: Vec<T> = (0..order * order).map(|k| vectors[k] * values[k % order.max(1)]).collect();
             let back = product(&scaled, &transposed(&vectors, order, order), [order, order, order]);
             assert_close(&back, &data, order, &name);
             let (mut alone, mut upper) = (vec![T::ZERO; order], vec![T::ZERO; order]);
-            eigen::symmetric(&data, false, &mut alone, None).unwrap();
+            eigen::eigh(&data, false, &mut alone, None).unwrap();
             assert_values(&alone, &values, order, &name);
             // The lower triangle must not be read.
             let mut half = data.clone();
             (0..half.len()).filter(|k| k / order > k % order).for_each(|k| half[k] = T::NAN);
-            eigen::symmetric(&half, true, &mut upper, None).unwrap();
+            eigen::eigh(&half, true, &mut upper, None).unwrap();
             assert_eq!(upper, alone, "{name}");
         }
     }
@@ -187,7 +187,7 @@ fn check_singular<T: Float>() {
             let (mut u, mut vh) = (vec![T::ZERO; rows * left], vec![T::ZERO; right * columns]);
             let mut values = vec![T::ZERO; count];
             let vectors = Vectors { u: &mut u, vh: &mut vh, full };
-            singular::singular(&data, [rows, columns], &mut values, Some(vectors)).unwrap();
+            singular::svd(&data, [rows, columns], &mut values, Some(vectors)).unwrap();
             assert!(values.windows(2).all(|pair| pair[0] >= pair[1]), "{name}");
             assert!(values.iter().all(|&value| value >= T::ZERO), "{name}");
             assert_orthonormal(&u, rows, left, &name);
@@ -197,7 +197,7 @@ fn check_singular<T: Float>() {
             let back = product(&narrow, &scaled, [rows, count, columns]);
             assert_close(&back, &data, rows.max(columns), &name);
             let mut alone = vec![T::ZERO; count];
-            singular::singular(&data, [rows, columns], &mut alone, None).unwrap();
+            singular::svd(&data, [rows, columns], &mut alone, None).unwrap();
             assert_values(&alone, &values, rows.max(columns), &name);
         }
     }
@@ -213,11 +213,11 @@ fn singular_vectors_of_every_matrix() {
 /// iteration finds the smallest value with a small relative error.
 #[test]
 fn small_singular_values_have_a_small_relative_error() {
-    let tiny = 1e-20;
-    let a = [1.0, 1.0, 0.0, 0.0, tiny, 1.0, 0.0, 0.0, tiny];
+    let smallest_normal = 1e-20;
+    let a = [1.0, 1.0, 0.0, 0.0, smallest_normal, 1.0, 0.0, 0.0, smallest_normal];
     let mut values = [0.0f64; 3];
-    singular::singular(&a, [3, 3], &mut values, None).unwrap();
-    let determinant = tiny * tiny;
+    singular::svd(&a, [3, 3], &mut values, None).unwrap();
+    let determinant = smallest_normal * smallest_normal;
     let measured = values[0] * values[1] * values[2];
     assert!((measured / determinant - 1.0).abs() < 1e-13, "{measured}");
 }
@@ -235,7 +235,7 @@ fn eigenvalues_of_the_second_difference() {
         let mut vectors = vec![0.0; order * order];
         for vectors in [None, Some(&mut vectors[..])] {
             let mut values = vec![0.0; order];
-            eigen::symmetric(&a, false, &mut values, vectors).unwrap();
+            eigen::eigh(&a, false, &mut values, vectors).unwrap();
             for (k, value) in values.iter().enumerate() {
                 let expected = 2.0 - 2.0 * ((k + 1) as f64 * std::f64::consts::PI / (order + 1) as f64).cos();
                 // By Weyl's theorem, an eigenvalue moves by at most the norm of the matrix's error. This is n ε times the matrix's norm, 4.
@@ -261,14 +261,14 @@ fn eigenvectors_of_clusters() {
         };
         let a: Vec<f64> = (0..order * order).map(element).collect();
         let (mut values, mut vectors) = (vec![0.0; order], vec![0.0; order * order]);
-        eigen::symmetric(&a, false, &mut values, Some(&mut vectors)).unwrap();
+        eigen::eigh(&a, false, &mut values, Some(&mut vectors)).unwrap();
         let name = format!("{copies} copies with {link}");
         assert_orthonormal(&vectors, order, order, &name);
         let scaled: Vec<f64> = (0..order * order).map(|k| vectors[k] * values[k % order]).collect();
         assert_close(&product(&scaled, &transposed(&vectors, order, order), [order; 3]), &a, order, &name);
         let (mut u, mut vh) = (vec![0.0; order * order], vec![0.0; order * order]);
         let out = Vectors { u: &mut u, vh: &mut vh, full: false };
-        singular::singular(&a, [order; 2], &mut values, Some(out)).unwrap();
+        singular::svd(&a, [order; 2], &mut values, Some(out)).unwrap();
         assert_orthonormal(&u, order, order, &name);
         assert_orthonormal(&transposed(&vh, order, order), order, order, &name);
         let scaled: Vec<f64> = (0..order * order).map(|k| u[k] * values[k % order]).collect();
@@ -278,10 +278,10 @@ fn eigenvectors_of_clusters() {
 
 #[test]
 fn non_finite_elements_are_errors() {
-    for strange in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        let a = [1.0, strange, strange, 2.0];
-        assert_eq!(eigen::symmetric(&a, false, &mut [0.0; 2], None), Err(Failure::NonFinite));
-        assert_eq!(singular::singular(&a, [2, 2], &mut [0.0; 2], None), Err(Failure::NonFinite));
+    for non_finite in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let a = [1.0, non_finite, non_finite, 2.0];
+        assert_eq!(eigen::eigh(&a, false, &mut [0.0; 2], None), Err(Failure::NonFinite));
+        assert_eq!(singular::svd(&a, [2, 2], &mut [0.0; 2], None), Err(Failure::NonFinite));
     }
 }
 
@@ -290,12 +290,12 @@ fn the_signs_are_lapacks() {
     // The reflection for a column of A maps the column, from the diagonal on, to a diagonal element of R followed by zeros. This element has
     // the opposite sign of the column's diagonal element. If the column has only zeros below the diagonal, it does not change.
     let mut a = vec![3.0f64, 1.0, 4.0, 2.0];
-    let q = qr::factor(&mut a, 2, 2).unwrap().product(2).unwrap();
+    let q = qr::qr_factor(&mut a, 2, 2).unwrap().product(2).unwrap();
     let expected = [-0.6, -0.8, -0.8, 0.6];
     assert!(q.iter().zip(expected).all(|(q, expected)| (q - expected).abs() < 1e-15), "{q:?}");
     assert!((a[0] + 5.0).abs() < 1e-15 && (a[1] + 2.2).abs() < 1e-15 && (a[3] - 0.4).abs() < 1e-15, "{a:?}");
     let mut triangular = vec![3.0f64, 1.0, 0.0, -2.0];
-    let q = qr::factor(&mut triangular, 2, 2).unwrap().product(2).unwrap();
+    let q = qr::qr_factor(&mut triangular, 2, 2).unwrap().product(2).unwrap();
     assert_eq!((q, triangular), (vec![1.0, 0.0, 0.0, 1.0], vec![3.0, 1.0, 0.0, -2.0]));
 }
 

@@ -29,7 +29,7 @@ impl<'a, T> Rows<'a, T> {
 
 /// Returns the first `N` elements of a slice as an array, so that the compiler keeps them in registers.
 #[inline(always)]
-pub(crate) fn array<T: Float, const N: usize>(x: &[T]) -> [T; N] {
+pub(crate) fn first_elements<T: Float, const N: usize>(x: &[T]) -> [T; N] {
     let mut copy = [T::ZERO; N];
     copy.copy_from_slice(&x[..N]);
     copy
@@ -53,15 +53,15 @@ pub(crate) fn copy_transposed<T: Float>(from: Rows<T>, (rows, columns): (usize, 
                 continue;
             }
             let mut square = [[T::ZERO; SQUARE]; SQUARE];
-            for (i, square) in square.iter_mut().enumerate() {
-                *square = array(from.part(row + i, column, SQUARE));
+            for (i, line) in square.iter_mut().enumerate() {
+                *line = first_elements(from.part(row + i, column, SQUARE));
             }
             for j in 0..SQUARE {
-                let mut line = [T::ZERO; SQUARE];
-                for (x, row) in line.iter_mut().zip(&square) {
-                    *x = row[j];
+                let mut column_elements = [T::ZERO; SQUARE];
+                for (x, line) in column_elements.iter_mut().zip(&square) {
+                    *x = line[j];
                 }
-                to[(column + j) * stride + row..][..SQUARE].copy_from_slice(&line);
+                to[(column + j) * stride + row..][..SQUARE].copy_from_slice(&column_elements);
             }
         }
     }
@@ -99,25 +99,26 @@ fn subtract_tiles<T: Float, const COLUMNS: usize>(
         let width = COLUMNS.min(columns - column);
         for (row, packed) in packed.iter_mut().enumerate() {
             if width == COLUMNS {
-                *packed = array(b.part(row, column, COLUMNS));
+                *packed = first_elements(b.part(row, column, COLUMNS));
             } else {
-                copy_few(b.part(row, column, width), packed);
+                copy_short(b.part(row, column, width), packed);
             }
         }
         let mut row = 0;
         while row + TILE_ROWS <= rows {
-            tile::<T, TILE_ROWS, COLUMNS>(&mut c[row * stride + column..], stride, width, (p, row), packed);
+            subtract_tile::<T, TILE_ROWS, COLUMNS>(&mut c[row * stride + column..], stride, width, (p, row), packed);
             row += TILE_ROWS;
         }
         for row in row..rows {
-            tile::<T, 1, COLUMNS>(&mut c[row * stride + column..], stride, width, (p, row), packed);
+            subtract_tile::<T, 1, COLUMNS>(&mut c[row * stride + column..], stride, width, (p, row), packed);
         }
     }
 }
 
-/// Copies the elements of `from` to the beginning of `to`, up to the end of the shorter slice. Callers copy parts of rows to and from tiles.
+/// Copies the elements of `from` to the beginning of `to`, up to the end of the shorter slice. For short slices, this loop is faster than
+/// `copy_from_slice`.
 #[inline(always)]
-pub(crate) fn copy_few<T: Float>(from: &[T], to: &mut [T]) {
+pub(crate) fn copy_short<T: Float>(from: &[T], to: &mut [T]) {
     for (to, &from) in to.iter_mut().zip(from) {
         *to = from;
     }
@@ -126,7 +127,7 @@ pub(crate) fn copy_few<T: Float>(from: &[T], to: &mut [T]) {
 /// Subtracts a product from `ROWS` rows and `width` columns of C: the columns `first..first + ROWS` of P, transposed, times the rows of
 /// `b`.
 #[inline(always)]
-fn tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
+fn subtract_tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
     c: &mut [T],
     stride: usize,
     width: usize,
@@ -134,22 +135,22 @@ fn tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
     b: &[[T; COLUMNS]],
 ) {
     if width == COLUMNS {
-        return whole_tile::<T, ROWS, COLUMNS>(c, stride, p, b);
+        return subtract_whole_tile::<T, ROWS, COLUMNS>(c, stride, p, b);
     }
     // If `b` has more columns than C, the additional columns are zeros or columns of an earlier tile. Their results are not used.
     let mut tile = [[T::ZERO; COLUMNS]; ROWS];
     for (row, tile) in tile.iter_mut().enumerate() {
-        copy_few(&c[row * stride..][..width], tile);
+        copy_short(&c[row * stride..][..width], tile);
     }
-    whole_tile::<T, ROWS, COLUMNS>(tile.as_flattened_mut(), COLUMNS, p, b);
+    subtract_whole_tile::<T, ROWS, COLUMNS>(tile.as_flattened_mut(), COLUMNS, p, b);
     for (row, tile) in tile.iter().enumerate() {
-        copy_few(tile, &mut c[row * stride..][..width]);
+        copy_short(tile, &mut c[row * stride..][..width]);
     }
 }
 
-/// Does the same as [`tile`], for a tile with all `COLUMNS` columns. Its sums stay in registers.
+/// Does the same as [`subtract_tile`], for a tile with all `COLUMNS` columns. Its sums stay in registers.
 #[inline(always)]
-fn whole_tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
+fn subtract_whole_tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
     c: &mut [T],
     stride: usize,
     (p, first): (Rows<T>, usize),
@@ -157,10 +158,10 @@ fn whole_tile<T: Float, const ROWS: usize, const COLUMNS: usize>(
 ) {
     let mut sums = [[T::ZERO; COLUMNS]; ROWS];
     for (row, sums) in sums.iter_mut().enumerate() {
-        *sums = array(&c[row * stride..]);
+        *sums = first_elements(&c[row * stride..]);
     }
     for (k, b) in b.iter().enumerate() {
-        let factors: [T; ROWS] = array(p.part(k, first, ROWS));
+        let factors: [T; ROWS] = first_elements(p.part(k, first, ROWS));
         for (sums, factor) in sums.iter_mut().zip(factors) {
             for (sum, &b) in sums.iter_mut().zip(b) {
                 *sum = *sum - factor * b;

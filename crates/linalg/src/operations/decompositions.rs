@@ -11,7 +11,7 @@ use crate::kernels::eigh::{Eigh, Eigvalsh};
 use crate::kernels::exponential::MatrixExp;
 use crate::kernels::qr::Qr;
 use crate::kernels::svd::{Svd, Svdvals};
-use crate::matrices::{argument_error, check_rank, check_square, sizes, transposed};
+use crate::matrices::{argument_error, check_rank, check_square, matrix_size, transposed};
 use crate::operations::solving::Solving as _;
 use crate::triangle::Triangle;
 
@@ -94,13 +94,13 @@ pub trait Decompositions: Array {
     fn try_householder_product(&self, tau: impl ArrayOperand<Self>) -> Result<Self> {
         let (tau, at) = (&tau.into_array(self)?, Site::here("householder_product"));
         let (shape, count) = (self.shape(), check_reflections(&self.shape(), &tau.shape(), at)?);
-        let (rows, columns) = sizes(&shape);
+        let (rows, columns) = matrix_size(&shape);
         let unit = self.try_constant(&identity(rows, count)?)?;
         let v = self.try_narrow(-1, 0, count)?.try_tril(-1)?.try_add(&unit)?;
         let scales = tau.try_unsqueeze(-1)?;
-        let above = transposed(&v)?.try_matmul(&v)?.try_triu(1)?;
+        let inner_products = transposed(&v)?.try_matmul(&v)?.try_triu(1)?;
         let diagonal = self.try_constant(&Tensor::try_eye(count)?)?.try_mul(&scales)?;
-        let t = scales.try_mul(&above)?.try_solve_triangular(&diagonal, Triangle::Upper.unitriangular())?;
+        let t = scales.try_mul(&inner_products)?.try_solve_triangular(&diagonal, Triangle::Upper.unitriangular())?;
         let top = transposed(&v.try_narrow(-2, 0, columns)?)?;
         self.try_constant(&identity(rows, columns)?)?.try_sub(&v.try_matmul(&t)?.try_matmul(&top)?)
     }
@@ -283,9 +283,9 @@ pub trait Decompositions: Array {
             return Err(Error::Argument { message: "N must be greater than 1.".into(), at }.into());
         }
         let one = self.try_constant(&Tensor::scalar(Self::Elem::ONE))?.try_expand(&shape)?.try_unsqueeze(-1)?;
-        let mut wide = shape.clone();
-        wide.push(count - 1);
-        let powers = self.try_unsqueeze(-1)?.try_expand(&wide)?.try_cumprod(-1)?;
+        let mut powers_shape = shape.clone();
+        powers_shape.push(count - 1);
+        let powers = self.try_unsqueeze(-1)?.try_expand(&powers_shape)?.try_cumprod(-1)?;
         try_cat(&[one, powers], -1)
     }
 }
@@ -293,29 +293,29 @@ pub trait Decompositions: Array {
 /// Returns the number of reflections, the last size of `tau`. Returns an error unless there are at most as many reflections as columns, at
 /// most as many columns as rows, and equal batch dimensions.
 fn check_reflections(matrices: &Shape, tau: &Shape, at: Site) -> std::result::Result<usize, Error> {
-    let refused = |message: String| Err(argument_error(at, format!("torch.linalg.householder_product: {message}")));
+    let refuse = |message: String| Err(argument_error(at, format!("torch.linalg.householder_product: {message}")));
     if matrices.rank() < 2 {
-        return refused("input must have at least 2 dimensions.".into());
+        return refuse("input must have at least 2 dimensions.".into());
     }
-    let (rows, columns) = sizes(matrices);
+    let (rows, columns) = matrix_size(matrices);
     if rows < columns {
-        return refused("input.shape[-2] must be greater than or equal to input.shape[-1]".into());
+        return refuse("input.shape[-2] must be greater than or equal to input.shape[-1]".into());
     }
     let Some(&count) = tau.last() else {
         return Err(argument_error(at, "Dimension specified as -1 but tensor has no dimensions"));
     };
     if count > columns {
-        return refused("input.shape[-1] must be greater than or equal to tau.shape[-1]".into());
+        return refuse("input.shape[-1] must be greater than or equal to tau.shape[-1]".into());
     }
-    let (rank, of_tau) = (matrices.rank(), tau.rank());
-    if of_tau + 1 != rank {
+    let (rank, tau_rank) = (matrices.rank(), tau.rank());
+    if tau_rank + 1 != rank {
         let message = "Expected tau to have one dimension less than input, but got tau.ndim equal to";
-        return refused(format!("{message} {of_tau} and input.ndim is equal to {rank}"));
+        return refuse(format!("{message} {tau_rank} and input.ndim is equal to {rank}"));
     }
-    let batch = &tau[..of_tau - 1];
+    let batch = &tau[..tau_rank - 1];
     if *batch != matrices[..rank - 2] {
         let message = "Expected batch dimensions of tau to be equal to input.shape[:-2], but got";
-        return refused(format!("{message} {batch:?}"));
+        return refuse(format!("{message} {batch:?}"));
     }
     Ok(count)
 }
@@ -338,15 +338,16 @@ mod tests {
         for (batch, rows, columns, count) in
             [(&[][..], 5, 3, 3), (&[], 4, 4, 2), (&[2, 3], 6, 2, 2), (&[2], 3, 3, 0), (&[], 0, 0, 0), (&[0], 3, 2, 1)]
         {
-            let of = |core: &[usize]| batch.iter().chain(core).copied().collect::<Vec<usize>>();
-            let a = Tensor::<f64>::randn(&of(&[rows, columns])[..], generator);
-            let mut tau = Tensor::<f64>::randn(&of(&[count])[..], generator);
+            let shape_of = |core: &[usize]| batch.iter().chain(core).copied().collect::<Vec<usize>>();
+            let a = Tensor::<f64>::randn(&shape_of(&[rows, columns])[..], generator);
+            let mut tau = Tensor::<f64>::randn(&shape_of(&[count])[..], generator);
             if tau.numel() > 1 {
                 tau = tau.masked_fill(tau.gt(0.9), 0.0); // a reflection with the factor 0 is the identity
             }
-            let mut expected = identity::<f64>(rows, columns).unwrap().expand(&of(&[rows, columns])[..]).contiguous();
+            let mut expected =
+                identity::<f64>(rows, columns).unwrap().expand(&shape_of(&[rows, columns])[..]).contiguous();
             for i in (0..count).rev() {
-                let head = cat(&[Tensor::zeros([i, 1]), Tensor::ones([1, 1])], 0).expand(&of(&[i + 1, 1])[..]);
+                let head = cat(&[Tensor::zeros([i, 1]), Tensor::ones([1, 1])], 0).expand(&shape_of(&[i + 1, 1])[..]);
                 let v = cat(&[head, a.narrow(-2, i + 1, rows - i - 1).narrow(-1, i, 1)], -2);
                 let change = v.matmul(v.transpose(-2, -1).matmul(&expected)) * tau.narrow(-1, i, 1).unsqueeze(-1);
                 expected -= change;

@@ -6,8 +6,8 @@ use wengert_tensor::{Error, Scalar as _, Shape, Site, Tensor};
 
 use crate::array::{Array, apply};
 use crate::kernels::cholesky::Cholesky;
-use crate::kernels::lu::{Singular, factor, permutation};
-use crate::matrices::{argument_error, check_square, sizes};
+use crate::kernels::lu::{SingularPolicy, lu_factor, permutation};
+use crate::matrices::{argument_error, check_square, matrix_size};
 
 /// Factors of matrices. The last two dimensions are the matrix, and all others are a batch.
 #[twins(blanket)]
@@ -71,13 +71,13 @@ pub trait Factoring: Array {
     fn try_lu(&self) -> Result<[Self; 3], Self::Error> {
         let at = Site::here("lu");
         check_matrix("linalg.lu", &self.shape(), at)?;
-        let (rows, columns) = sizes(&self.shape());
-        let least = rows.min(columns);
-        let [lu, pivots] = factor(self, Singular::Accepted, at)?;
+        let (rows, columns) = matrix_size(&self.shape());
+        let k = rows.min(columns);
+        let [lu, pivots] = lu_factor(self, SingularPolicy::Accepted, at)?;
         let one = |index: &[usize]| if index[0] == index[1] { Self::Elem::ONE } else { Self::Elem::ZERO };
-        let eye = Tensor::try_from_fn([rows, least], one)?;
-        let l = lu.try_narrow(-1, 0, least)?.try_tril(-1)?.try_add(&self.try_constant(&eye)?)?;
-        Ok([permutation(&pivots, rows, at)?, l, lu.try_narrow(-2, 0, least)?.try_triu(0)?])
+        let eye = Tensor::try_from_fn([rows, k], one)?;
+        let l = lu.try_narrow(-1, 0, k)?.try_tril(-1)?.try_add(&self.try_constant(&eye)?)?;
+        Ok([permutation(&pivots, rows, at)?, l, lu.try_narrow(-2, 0, k)?.try_triu(0)?])
     }
 
     /// Returns L and U of matrices `[…, m, n]` in one matrix `[…, m, n]`, and the row exchanges `[…, min(m, n)]`. The part below the
@@ -103,7 +103,7 @@ pub trait Factoring: Array {
     fn try_lu_factor(&self) -> Result<[Self; 2], Self::Error> {
         let at = Site::here("lu_factor");
         check_matrix("torch.lu_factor", &self.shape(), at)?;
-        factor(self, Singular::LuFactor, at)
+        lu_factor(self, SingularPolicy::LuFactor, at)
     }
 }
 

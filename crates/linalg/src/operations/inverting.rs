@@ -6,8 +6,8 @@ use wengert_tensor::{Site, Tensor};
 
 use crate::array::Array;
 use crate::kernels::inverse::inverse;
-use crate::kernels::lu::Singular;
-use crate::matrices::{check_square, sizes};
+use crate::kernels::lu::SingularPolicy;
+use crate::matrices::{check_square, matrix_size};
 
 /// Inverses and powers of square matrices. The last two dimensions are the matrix, and all others are a batch.
 #[twins(blanket)]
@@ -38,7 +38,7 @@ pub trait Inverting: Array {
     fn try_inv(&self) -> Result<Self, Self::Error> {
         let at = Site::here("inv");
         check_square("linalg.inv", &self.shape(), at)?;
-        inverse(self, Singular::Inv, at)
+        inverse(self, SingularPolicy::Inv, at)
     }
 
     /// Returns the powers of square matrices `[…, n, n]` with the exponent `exponent`, by repeated squaring. A negative exponent gives a
@@ -62,14 +62,14 @@ pub trait Inverting: Array {
         let at = Site::here("matrix_power");
         check_square("linalg.matrix_power", &self.shape(), at)?;
         if exponent == 0 {
-            let (n, _) = sizes(&self.shape());
+            let (n, _) = matrix_size(&self.shape());
             // The result does not depend on the matrices, but as in PyTorch their gradient is zeros.
             return self
                 .try_constant(&Tensor::try_eye(n)?)?
                 .try_broadcast_to(self.shape())?
                 .with_zero_gradients(&[self], at);
         }
-        let mut square = if exponent < 0 { inverse(self, Singular::Inv, at)? } else { self.clone() };
+        let mut square = if exponent < 0 { inverse(self, SingularPolicy::Inv, at)? } else { self.clone() };
         let mut rest = exponent.unsigned_abs();
         let mut power = None;
         loop {

@@ -7,7 +7,7 @@ use wengert_tensor::{Error, Site};
 
 use crate::array::{Array, apply, apply_several};
 use crate::kernels::pseudoinverse::{Lstsq, Pinv};
-use crate::matrices::{argument_error, check_square, joined};
+use crate::matrices::{argument_error, broadcast_batches, check_square};
 use crate::numerics::pseudoinverse::Cutoff;
 use crate::triangle::Triangle;
 
@@ -105,22 +105,22 @@ pub trait LeastSquaresProblems: Array {
     fn try_lstsq(&self, b: impl ArrayOperand<Self>, rcond: Option<f64>) -> Result<LeastSquares<Self>, Self::Error> {
         let at = Site::here("lstsq");
         let b = b.into_array(self)?;
-        let (left, right) = (self.shape(), b.shape());
-        let is_vector = check_sizes(&left, &right).map_err(|message| argument_error(at, message))?;
+        let (a_shape, b_shape) = (self.shape(), b.shape());
+        let is_vector = check_shapes(&a_shape, &b_shape).map_err(|message| argument_error(at, message))?;
         let b = if is_vector { b.try_unsqueeze(-1)? } else { b };
-        let ([a, b], rank) = (joined([(self, 2), (&b, 2)], at)?, left.rank());
+        let ([a, b], rank) = (broadcast_batches([(self, 2), (&b, 2)], at)?, a_shape.rank());
         let (a, b) = (&*a, &*b);
         let mut tolerance = Tolerance::new();
         tolerance.rtol = rcond;
-        let kernel = Lstsq { cutoff: tolerance.cutoff::<Self::Elem>(&left) };
-        let [solution, rank_of] = apply_several(kernel, &[a, b], at)?;
-        let residuals = if left[rank - 2] > left[rank - 1] {
+        let kernel = Lstsq { cutoff: tolerance.cutoff::<Self::Elem>(&a_shape) };
+        let [solution, matrix_rank] = apply_several(kernel, &[a, b], at)?;
+        let residuals = if a_shape[rank - 2] > a_shape[rank - 1] {
             a.try_matmul(&solution)?.try_sub(b)?.try_square()?.try_sum(-2)?
         } else {
             self.try_constant(&Tensor::zeros([0]))?
         };
         let solution = if is_vector { solution.try_squeeze(-1)? } else { solution };
-        Ok(LeastSquares { solution, residuals, rank: rank_of.apply_detach(at)? })
+        Ok(LeastSquares { solution, residuals, rank: matrix_rank.apply_detach(at)? })
     }
 
     /// Returns the Moore-Penrose pseudoinverse `[…, n, m]` of matrices `[…, m, n]`. The [`Tolerance`] says which singular values count as
@@ -191,8 +191,8 @@ pub trait LeastSquaresProblems: Array {
             .try_amax_keepdim(-1)?
             .try_mul(relative)?
             .try_maximum(Tensor::full([1], Self::Elem::from_f64(absolute)))?;
-        let counted = values.try_gt(&bound)?.try_cast::<i64>()?;
-        Ok(counted.try_sum(-1)?)
+        let is_above_bound = values.try_gt(&bound)?.try_cast::<i64>()?;
+        Ok(is_above_bound.try_sum(-1)?)
     }
 }
 
@@ -204,24 +204,24 @@ fn check_hermitian(tolerance: Tolerance, shape: &Shape, at: Site) -> std::result
     check_square("linalg.eigh", shape, at)
 }
 
-/// Returns true if B consists of vectors, and false if it consists of matrices. `left` is the shape of A, and `right` is the shape of B.
+/// Returns true if B consists of vectors, and false if it consists of matrices. `a_shape` is the shape of A, and `b_shape` is the shape of B.
 /// Returns PyTorch's error message if the sizes do not match.
-fn check_sizes(left: &Shape, right: &Shape) -> std::result::Result<bool, String> {
+fn check_shapes(a_shape: &Shape, b_shape: &Shape) -> std::result::Result<bool, String> {
     let name = "torch.linalg.lstsq";
-    if left.rank() < 2 {
+    if a_shape.rank() < 2 {
         return Err(format!("{name}: input must have at least 2 dimensions."));
     }
-    if right.rank() < 1 {
+    if b_shape.rank() < 1 {
         return Err(format!("{name}: other must have at least 1 dimension."));
     }
-    if right.rank() > left.rank() || left.rank() - right.rank() > 1 {
+    if b_shape.rank() > a_shape.rank() || a_shape.rank() - b_shape.rank() > 1 {
         return Err(format!(
             "{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
         ));
     }
-    let is_vector = right.rank() == 1 || right[..] == left[..left.rank() - 1];
+    let is_vector = b_shape.rank() == 1 || b_shape[..] == a_shape[..a_shape.rank() - 1];
     let dim = if is_vector { 1 } else { 2 };
-    if left[left.rank() - 2] != right[right.rank() - dim] {
+    if a_shape[a_shape.rank() - 2] != b_shape[b_shape.rank() - dim] {
         return Err(format!("{name}: input.size(-2) should match other.size(-{dim})"));
     }
     Ok(is_vector)

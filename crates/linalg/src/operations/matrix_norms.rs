@@ -10,6 +10,7 @@ use wengert_tensor::{Error, Site};
 use super::decompositions::Decompositions as _;
 use super::least_squares::{LeastSquaresProblems as _, Tolerance};
 use crate::array::Array;
+use crate::matrices::{argument_error, check_rank};
 
 /// The kind of a matrix norm. A number converts to [`Number`](Self::Number).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,12 +103,8 @@ pub trait MatrixNorms: Array {
     /// matrices that are not square. If these matrices are empty, only [`Frobenius`](MatrixOrder::Frobenius) and
     /// [`Nuclear`](MatrixOrder::Nuclear) return this error.
     fn try_cond(&self, ord: impl Into<MatrixOrder>) -> Result<Self, Self::Error> {
-        condition(self, ord.into(), Site::here("cond"))
+        condition_number(self, ord.into(), Site::here("cond"))
     }
-}
-
-fn refused<A: Array, R>(message: String, at: Site) -> Result<R, <A as TensorLike>::Error> {
-    Err(Error::Argument { message, at }.into())
 }
 
 fn matrix_norm<A: Array>(
@@ -121,21 +118,19 @@ fn matrix_norm<A: Array>(
     if let MatrixOrder::Number(order) = ord
         && ![1.0, 2.0, f64::INFINITY].contains(&order.abs())
     {
-        return refused::<A, _>(format!("linalg.matrix_norm: Order {ord} not supported."), at);
+        return Err(argument_error(at, format!("linalg.matrix_norm: Order {ord} not supported.")).into());
     }
-    if rank < 2 {
-        return refused::<A, _>("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.".into(), at);
-    }
-    let [rows, columns] = [resolved(dims[0], rank, at)?, resolved(dims[1], rank, at)?];
+    check_rank("linalg.matrix_norm", "A", &x.shape(), at)?;
+    let [rows, columns] = [resolve_dim(dims[0], rank, at)?, resolve_dim(dims[1], rank, at)?];
     if rows == columns {
         let message = format!("linalg.matrix_norm: dims must be different. Got ({}, {})", dims[0], dims[1]);
-        return refused::<A, _>(message, at);
+        return Err(argument_error(at, message).into());
     }
     // Sums the magnitudes along the dimension `inner`, whose size becomes 1.
     let sums = |inner: usize| x.try_abs()?.try_sum_keepdim(inner as isize);
-    let singular = |of: &dyn Fn(&A) -> Result<A, <A as TensorLike>::Error>| {
+    let norm_of_singular_values = |reduce: &dyn Fn(&A) -> Result<A, <A as TensorLike>::Error>| {
         let values = x.try_movedim([rows as isize, columns as isize], [-2isize, -1])?.try_svdvals()?;
-        let norm = of(&values)?;
+        let norm = reduce(&values)?;
         if !keepdim {
             return Ok(norm);
         }
@@ -143,37 +138,37 @@ fn matrix_norm<A: Array>(
         (shape[rows], shape[columns]) = (1, 1);
         norm.try_reshape(&shape)
     };
-    let both = [rows as isize, columns as isize];
-    let done = |x: A| if keepdim { Ok(x) } else { x.try_squeeze(both) };
-    let (largest, shape) = (|x: A, dim: usize| extreme(&x, dim as isize, true), x.shape());
+    let positive_dims = [rows as isize, columns as isize];
+    let finish = |x: A| if keepdim { Ok(x) } else { x.try_squeeze(positive_dims) };
+    let (largest, shape) = (|x: A, dim: usize| reduce_extremum(&x, dim as isize, true), x.shape());
     let empty = shape[rows].min(shape[columns]) == 0;
-    let missing = match ord {
+    let empty_dim = match ord {
         MatrixOrder::Number(-1.0) => (shape[columns] == 0).then_some(0),
         MatrixOrder::Number(f64::NEG_INFINITY) => (shape[rows] == 0).then_some(0),
         MatrixOrder::Number(-2.0) => empty.then_some(-1),
         _ => None,
     };
-    if let Some(dim) = missing {
+    if let Some(dim) = empty_dim {
         let message = format!("amin(): Expected reduction dim {dim} to have non-zero size.");
-        return refused::<A, _>(message, at);
+        return Err(argument_error(at, message).into());
     }
     match ord {
-        MatrixOrder::Frobenius => x.try_vector_norm_keepdim(2.0, both).and_then(done),
-        MatrixOrder::Nuclear => singular(&|values| values.try_sum(-1)),
-        MatrixOrder::Number(2.0) if empty => singular(&|values| values.try_sum(-1)),
-        MatrixOrder::Number(2.0) => singular(&|values| values.try_amax(-1)),
-        MatrixOrder::Number(-2.0) => singular(&|values| values.try_amin(-1)),
-        MatrixOrder::Number(1.0) => done(largest(sums(rows)?, columns)?),
-        MatrixOrder::Number(f64::INFINITY) => done(largest(sums(columns)?, rows)?),
-        MatrixOrder::Number(-1.0) => done(extreme(&sums(rows)?, columns as isize, false)?),
+        MatrixOrder::Frobenius => x.try_vector_norm_keepdim(2.0, positive_dims).and_then(finish),
+        MatrixOrder::Nuclear => norm_of_singular_values(&|values| values.try_sum(-1)),
+        MatrixOrder::Number(2.0) if empty => norm_of_singular_values(&|values| values.try_sum(-1)),
+        MatrixOrder::Number(2.0) => norm_of_singular_values(&|values| values.try_amax(-1)),
+        MatrixOrder::Number(-2.0) => norm_of_singular_values(&|values| values.try_amin(-1)),
+        MatrixOrder::Number(1.0) => finish(largest(sums(rows)?, columns)?),
+        MatrixOrder::Number(f64::INFINITY) => finish(largest(sums(columns)?, rows)?),
+        MatrixOrder::Number(-1.0) => finish(reduce_extremum(&sums(rows)?, columns as isize, false)?),
         // Only the number -∞ is left here, because all others have been handled.
-        MatrixOrder::Number(_) => done(extreme(&sums(columns)?, rows as isize, false)?),
+        MatrixOrder::Number(_) => finish(reduce_extremum(&sums(columns)?, rows as isize, false)?),
     }
 }
 
 /// Returns the largest or the smallest element along the dimension `dim`, which is kept with size 1. For an empty
 /// dimension, the largest element is 0, and the smallest one is an error.
-fn extreme<A: Array>(x: &A, dim: isize, largest: bool) -> Result<A, <A as TensorLike>::Error> {
+fn reduce_extremum<A: Array>(x: &A, dim: isize, largest: bool) -> Result<A, <A as TensorLike>::Error> {
     if largest && x.shape()[dim as usize] == 0 {
         return x.try_sum_keepdim(dim);
     }
@@ -182,45 +177,46 @@ fn extreme<A: Array>(x: &A, dim: isize, largest: bool) -> Result<A, <A as Tensor
 
 /// Returns the index of a dimension, which may be negative to count from the end, or an error if the dimension does not
 /// exist.
-fn resolved(dim: isize, rank: usize, at: Site) -> Result<usize, Error> {
-    let resolved = if dim < 0 { dim + rank as isize } else { dim };
-    usize::try_from(resolved).ok().filter(|&dim| dim < rank).ok_or(Error::DimRange { dim, rank, at })
+fn resolve_dim(dim: isize, rank: usize, at: Site) -> Result<usize, Error> {
+    let resolve_dim = if dim < 0 { dim + rank as isize } else { dim };
+    usize::try_from(resolve_dim).ok().filter(|&dim| dim < rank).ok_or(Error::DimRange { dim, rank, at })
 }
 
-fn condition<A: Array>(x: &A, ord: MatrixOrder, at: Site) -> Result<A, <A as TensorLike>::Error> {
+fn condition_number<A: Array>(x: &A, ord: MatrixOrder, at: Site) -> Result<A, <A as TensorLike>::Error> {
     let shape = x.shape();
     if shape.rank() < 2 {
-        return refused::<A, _>("linalg.cond: The input tensor must have at least 2 dimensions.".into(), at);
+        return Err(argument_error(at, "linalg.cond: The input tensor must have at least 2 dimensions.").into());
     }
-    let (rank, last) = (shape.rank(), [-2, -1]);
+    let (rank, matrix_dims) = (shape.rank(), [-2, -1]);
     let (rows, columns) = (shape[rank - 2], shape[rank - 1]);
     let batch = Shape::from(&shape[..rank - 2]);
-    let by_values = matches!(ord, MatrixOrder::Number(2.0 | -2.0));
-    let known = matches!(ord, MatrixOrder::Frobenius | MatrixOrder::Nuclear)
+    let by_singular_values = matches!(ord, MatrixOrder::Number(2.0 | -2.0));
+    let is_supported = matches!(ord, MatrixOrder::Frobenius | MatrixOrder::Nuclear)
         || matches!(ord, MatrixOrder::Number(p) if [1.0, 2.0, f64::INFINITY].contains(&p.abs()));
-    if !known {
-        return refused::<A, _>(format!("linalg.cond got an invalid norm type: {ord}"), at);
+    if !is_supported {
+        return Err(argument_error(at, format!("linalg.cond got an invalid norm type: {ord}")).into());
     }
     let is_empty = rows.min(columns) == 0 && matches!(ord, MatrixOrder::Number(_));
-    if !by_values && rows != columns && !is_empty {
+    if !by_singular_values && rows != columns && !is_empty {
         let message = format!(
             "linalg.cond(ord={ord}): A must be batches of square matrices, but they are {rows} by {columns} matrices"
         );
-        return refused::<A, _>(message, at);
+        return Err(argument_error(at, message).into());
     }
     if rows.min(columns) == 0 {
         return x.try_constant(&Tensor::try_full(&batch, A::Elem::ZERO)?);
     }
-    if by_values {
+    if by_singular_values {
         let values = x.try_svdvals()?;
-        let (first, end) = (values.try_narrow(-1, 0, 1)?, values.try_narrow(-1, rows.min(columns) - 1, 1)?);
-        let quotient = if ord == MatrixOrder::Number(2.0) { first.try_div(&end)? } else { end.try_div(&first)? };
+        let (largest, smallest) = (values.try_narrow(-1, 0, 1)?, values.try_narrow(-1, rows.min(columns) - 1, 1)?);
+        let quotient =
+            if ord == MatrixOrder::Number(2.0) { largest.try_div(&smallest)? } else { smallest.try_div(&largest)? };
         return quotient.try_squeeze(-1);
     }
     let inverse = x.try_pinv(Tolerance::new().rtol(0.0))?;
-    let product = x.try_matrix_norm(ord, last)?.try_mul(&inverse.try_matrix_norm(ord, last)?)?;
-    let singular = x.try_svdvals()?.try_amin(-1)?.try_eq(0.0)?;
-    product.try_masked_fill(&singular, f64::INFINITY)
+    let product = x.try_matrix_norm(ord, matrix_dims)?.try_mul(&inverse.try_matrix_norm(ord, matrix_dims)?)?;
+    let norm_of_singular_values = x.try_svdvals()?.try_amin(-1)?.try_eq(0.0)?;
+    product.try_masked_fill(&norm_of_singular_values, f64::INFINITY)
 }
 
 #[cfg(test)]

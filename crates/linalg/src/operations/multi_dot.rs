@@ -30,7 +30,7 @@ use crate::matrices::argument_error;
 pub fn try_multi_dot<I: IntoArray<Array = A> + Clone, A: Array>(arrays: &[I]) -> Result<A> {
     let (mut matrices, at) = (ops::arrays(arrays), Site::here("multi_dot"));
     let shapes: Vec<Shape> = matrices.iter().map(|array| array.shape()).collect();
-    check(&shapes, at)?;
+    check_shapes(&shapes, at)?;
     let last = matrices.len() - 1;
     let (first_is_vector, last_is_vector) = (shapes[0].rank() == 1, shapes[last].rank() == 1);
     if first_is_vector {
@@ -49,7 +49,7 @@ pub fn try_multi_dot<I: IntoArray<Array = A> + Clone, A: Array>(arrays: &[I]) ->
             return Err(argument_error(at, message).into());
         }
     }
-    let mut product = multiplied(&matrices, &splits(&sizes), 0, last)?;
+    let mut product = multiply_range(&matrices, &best_splits(&sizes), 0, last)?;
     if last_is_vector {
         product = product.try_squeeze(-1)?;
     }
@@ -57,10 +57,10 @@ pub fn try_multi_dot<I: IntoArray<Array = A> + Clone, A: Array>(arrays: &[I]) ->
 }
 
 /// Returns an error if the number of arrays, or an array's number of dimensions, is wrong.
-fn check(shapes: &[Shape], at: Site) -> std::result::Result<(), Error> {
-    let refused = |message: String| Err(argument_error(at, format!("multi_dot(): {message}")));
+fn check_shapes(shapes: &[Shape], at: Site) -> std::result::Result<(), Error> {
+    let refuse = |message: String| Err(argument_error(at, format!("multi_dot(): {message}")));
     if shapes.len() < 2 {
-        return refused(format!("expected at least 2 tensors but got {}", shapes.len()));
+        return refuse(format!("expected at least 2 tensors but got {}", shapes.len()));
     }
     for (position, shape) in shapes.iter().enumerate() {
         let rank = shape.rank();
@@ -71,40 +71,40 @@ fn check(shapes: &[Shape], at: Site) -> std::result::Result<(), Error> {
         };
         match end {
             Some(end) if !(1..=2).contains(&rank) => {
-                return refused(format!("the {end} tensor must be 1D or 2D but got {rank}D"));
+                return refuse(format!("the {end} tensor must be 1D or 2D but got {rank}D"));
             }
-            None if rank != 2 => return refused(format!("tensor {position} must be 2D but got {rank}D")),
+            None if rank != 2 => return refuse(format!("tensor {position} must be 2D but got {rank}D")),
             _ => {}
         }
     }
     Ok(())
 }
 
-/// Returns the best splits of the product of the matrices i to j, for all i and j. `splits[i][j]` is the last matrix of the product's left
+/// Returns the best splits of the product of the matrices i to j, for all i and j. `best_splits[i][j]` is the last matrix of the product's left
 /// factor. Matrix k has `sizes[k]` rows and `sizes[k + 1]` columns.
-fn splits(sizes: &[usize]) -> Vec<Vec<usize>> {
+fn best_splits(sizes: &[usize]) -> Vec<Vec<usize>> {
     let count = sizes.len() - 1;
     let size = |i: usize| sizes[i] as f64;
     let mut costs = vec![vec![0.0; count]; count];
-    let mut splits = vec![vec![0; count]; count];
+    let mut best_splits = vec![vec![0; count]; count];
     for length in 1..count {
         for i in 0..count - length {
             let j = i + length;
             let cost = |k: usize| costs[i][k] + costs[k + 1][j] + size(i) * size(k + 1) * size(j + 1);
             let best = (i + 1..j).fold(i, |best, k| if cost(k) < cost(best) { k } else { best });
-            (costs[i][j], splits[i][j]) = (cost(best), best);
+            (costs[i][j], best_splits[i][j]) = (cost(best), best);
         }
     }
-    splits
+    best_splits
 }
 
-/// Returns the product of the matrices `i` to `j`, in the order of `splits`.
-fn multiplied<A: Array>(matrices: &[A], splits: &[Vec<usize>], i: usize, j: usize) -> Result<A> {
+/// Returns the product of the matrices `i` to `j`, in the order of `best_splits`.
+fn multiply_range<A: Array>(matrices: &[A], best_splits: &[Vec<usize>], i: usize, j: usize) -> Result<A> {
     if i == j {
         return Ok(matrices[i].clone());
     }
-    let split = splits[i][j];
-    multiplied(matrices, splits, i, split)?.try_matmul(&multiplied(matrices, splits, split + 1, j)?)
+    let split = best_splits[i][j];
+    multiply_range(matrices, best_splits, i, split)?.try_matmul(&multiply_range(matrices, best_splits, split + 1, j)?)
 }
 
 #[cfg(test)]
@@ -125,8 +125,8 @@ mod tests {
         assert_eq!(multi_dot(&[v.clone(), z.t(), y.t()]).shape(), &[3]);
         assert_eq!(multi_dot(&[v.clone(), v.clone()]).item(), 6.0);
         // A column times a row takes the most multiplications and has the most elements. So the best order does not compute it.
-        assert_eq!(splits(&[9, 1, 9, 1])[0][2], 0);
-        assert_eq!(splits(&[1, 9, 1, 9])[0][2], 1);
+        assert_eq!(best_splits(&[9, 1, 9, 1])[0][2], 0);
+        assert_eq!(best_splits(&[1, 9, 1, 9])[0][2], 1);
     }
 
     #[test]

@@ -5,12 +5,13 @@ use wengert_tensor::ops::{ArrayOperand, Views as _};
 use wengert_tensor::{Error, Shape, Site};
 
 use crate::array::{Array, apply};
-use crate::kernels::lu::{Singular, SolveNow, SolveWith, factor, permutation};
+use crate::kernels::lu::{EagerSolve, SingularPolicy, SolveWithFactors, lu_factor, permutation};
 use crate::kernels::substitution;
 use crate::matrices::{
-    argument_error, check_equation, check_rank, check_square, joined, joint_batch, sizes, transposed, with_core,
+    argument_error, broadcast_batch_shape, broadcast_batches, check_equation, check_rank, check_square, matrix_size,
+    transposed, with_core,
 };
-use crate::numerics::triangular::Coefficients;
+use crate::numerics::triangular::TriangularPart;
 use crate::triangle::{Triangle, TriangularSystem};
 
 /// Systems of linear equations. The last two dimensions are the matrix, and all others are a batch. The batches of several arrays
@@ -43,25 +44,28 @@ pub trait Solving: Array {
     fn try_solve(&self, b: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
         let (b, at) = (&b.into_array(self)?, Site::here("solve"));
         check_square("linalg.solve", &self.shape(), at)?;
-        let (shape, own) = (b.shape(), self.shape());
-        let is_vector = shape.rank() == 1 || shape.rank() + 1 == own.rank() && shape[..] == own[..own.rank() - 1];
-        let columns = if is_vector { with_core(&shape, &[1]) } else { shape.clone() };
+        let (b_shape, a_shape) = (b.shape(), self.shape());
+        let is_vector =
+            b_shape.rank() == 1 || b_shape.rank() + 1 == a_shape.rank() && b_shape[..] == a_shape[..a_shape.rank() - 1];
+        let columns = if is_vector { with_core(&b_shape, &[1]) } else { b_shape.clone() };
         check_rank("linalg.solve", "B", &columns, at)?;
-        check_equation("linalg.solve", &own, &columns, true, at)?;
-        let batches = [&own[..own.rank() - 2], &columns[..columns.rank() - 2]];
+        check_equation("linalg.solve", &a_shape, &columns, true, at)?;
+        let batches = [&a_shape[..a_shape.rank() - 2], &columns[..columns.rank() - 2]];
         if batches[0] != batches[1] {
             // Shapes that do not broadcast are reported even if a matrix is also singular.
-            joint_batch(batches.into_iter(), at)?;
-        } else if let Some(x) = Self::compute_now(SolveNow, &[self, b], at) {
+            broadcast_batch_shape(batches.into_iter(), at)?;
+        } else if let Some(x) = Self::compute_now(EagerSolve, &[self, b], at) {
             return x;
         }
         let columns = if is_vector { b.try_unsqueeze(-1)? } else { b.clone() };
-        let [lu, pivots] = factor(&self.try_detach()?, Singular::Solve, at)?;
-        let x = if own.rank() == 2 {
-            one_matrix(&columns, |columns| apply(SolveWith { adjoint: false }, &[self, &lu, &pivots, columns], at))?
+        let [lu, pivots] = lu_factor(&self.try_detach()?, SingularPolicy::Solve, at)?;
+        let x = if a_shape.rank() == 2 {
+            solve_with_one_matrix(&columns, |columns| {
+                apply(SolveWithFactors { adjoint: false }, &[self, &lu, &pivots, columns], at)
+            })?
         } else {
-            let [a, lu, pivots, columns] = joined([(self, 2), (&lu, 2), (&pivots, 1), (&columns, 2)], at)?;
-            apply(SolveWith { adjoint: false }, &[&*a, &*lu, &*pivots, &*columns], at)?
+            let [a, lu, pivots, columns] = broadcast_batches([(self, 2), (&lu, 2), (&pivots, 1), (&columns, 2)], at)?;
+            apply(SolveWithFactors { adjoint: false }, &[&*a, &*lu, &*pivots, &*columns], at)?
         };
         if is_vector { x.try_squeeze(-1) } else { Ok(x) }
     }
@@ -93,27 +97,27 @@ pub trait Solving: Array {
         b: impl ArrayOperand<Self>,
         system: impl Into<TriangularSystem>,
     ) -> Result<Self, Self::Error> {
-        let TriangularSystem { triangle, left, unitriangular: unit } = system.into();
+        let TriangularSystem { triangle, left, unitriangular } = system.into();
         let (b, at, name) = (&b.into_array(self)?, Site::here("solve_triangular"), "linalg.solve_triangular");
-        let (own, shape) = (self.shape(), b.shape());
-        check_square(name, &own, at)?;
-        check_rank(name, "B", &shape, at)?;
-        check_equation(name, &own, &shape, left, at)?;
-        let [a, b] = &joined([(self, 2), (b, 2)], at)?;
+        let (a_shape, b_shape) = (self.shape(), b.shape());
+        check_square(name, &a_shape, at)?;
+        check_rank(name, "B", &b_shape, at)?;
+        check_equation(name, &a_shape, &b_shape, left, at)?;
+        let [a, b] = &broadcast_batches([(self, 2), (b, 2)], at)?;
         let (a, b): (&Self, &Self) = (a, b);
-        let coefficients = Coefficients { upper: triangle == Triangle::Upper, unit };
+        let part = TriangularPart { upper: triangle == Triangle::Upper, unit_diagonal: unitriangular };
         if left {
-            return substitution::solve(coefficients, a, b, at);
+            return substitution::solve(part, a, b, at);
         }
         // X A = B if and only if Aᵀ Xᵀ = Bᵀ.
-        transposed(&substitution::solve(coefficients.transposed(), &transposed(a)?, &transposed(b)?, at)?)
+        transposed(&substitution::solve(part.transposed(), &transposed(a)?, &transposed(b)?, at)?)
     }
 
-    /// Returns the solution X `[…, n, k]` of A X = B. B is `self` `[…, n, k]`, and `factor` is the Cholesky factor of A. The factor is L
+    /// Returns the solution X `[…, n, k]` of A X = B. B is `self` `[…, n, k]`, and `lu_factor` is the Cholesky factor of A. The factor is L
     /// with A = L Lᵀ for [`Triangle::Lower`], and U with A = Uᵀ U for [`Triangle::Upper`]. The batch dimensions broadcast. PyTorch:
     /// `cholesky_solve`.
     ///
-    /// The other triangle of `factor` is not read, and its gradient is 0, unlike in PyTorch.
+    /// The other triangle of `lu_factor` is not read, and its gradient is 0, unlike in PyTorch.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -128,21 +132,22 @@ pub trait Solving: Array {
     /// # Errors
     ///
     /// If the shapes do not fit, or there is not enough memory.
-    fn try_cholesky_solve(&self, factor: impl ArrayOperand<Self>, triangle: Triangle) -> Result<Self, Self::Error> {
-        let (factor, at) = (&factor.into_array(self)?, Site::here("cholesky_solve"));
-        for (name, rank) in [("b", self.shape().rank()), ("u", factor.shape().rank())] {
+    fn try_cholesky_solve(&self, lu_factor: impl ArrayOperand<Self>, triangle: Triangle) -> Result<Self, Self::Error> {
+        let (lu_factor, at) = (&lu_factor.into_array(self)?, Site::here("cholesky_solve"));
+        for (name, rank) in [("b", self.shape().rank()), ("u", lu_factor.shape().rank())] {
             if rank < 2 {
                 let message = format!("{name} should have at least 2 dimensions, but has {rank} dimensions instead");
                 return Err(argument_error(at, message).into());
             }
         }
-        check_factor(&factor.shape(), &self.shape(), at)?;
-        let [b, factor] = &joined([(self, 2), (factor, 2)], at)?;
-        let (b, factor): (&Self, &Self) = (b, factor);
-        let across = transposed(factor)?;
-        let (l, u) = if triangle == Triangle::Lower { (factor, &across) } else { (&across, factor) };
-        let half = substitution::solve(Coefficients::LOWER, l, b, at)?;
-        substitution::solve(Coefficients::UPPER, u, &half, at)
+        check_factor(&lu_factor.shape(), &self.shape(), at)?;
+        let [b, lu_factor] = &broadcast_batches([(self, 2), (lu_factor, 2)], at)?;
+        let (b, lu_factor): (&Self, &Self) = (b, lu_factor);
+        let transposed_factor = transposed(lu_factor)?;
+        let (l, u) =
+            if triangle == Triangle::Lower { (lu_factor, &transposed_factor) } else { (&transposed_factor, lu_factor) };
+        let intermediate = substitution::solve(TriangularPart::LOWER, l, b, at)?;
+        substitution::solve(TriangularPart::UPPER, u, &intermediate, at)
     }
 
     /// Returns the solution X `[…, n, k]` of A X = B, where `b` is `[…, n, k]`. The results of [`lu_factor`](crate::Factoring::lu_factor)
@@ -157,39 +162,39 @@ pub trait Solving: Array {
         let (at, name) = (Site::here("lu_solve"), "linalg.lu_solve");
         check_square("torch.linalg.lu_solve", &self.shape(), at)?;
         check_rank(name, "B", &b.shape(), at)?;
-        let own = self.shape();
-        if pivots.shape()[..] != own[..own.rank() - 1] {
+        let a_shape = self.shape();
+        if pivots.shape()[..] != a_shape[..a_shape.rank() - 1] {
             let message = format!("{name}: Number of pivots per batch should be same as the dimension of the matrix");
             return Err(argument_error(at, message).into());
         }
-        check_equation(name, &own, &b.shape(), true, at)?;
-        let [lu, pivots, b] = &joined([(self, 2), (pivots, 1), (b, 2)], at)?;
+        check_equation(name, &a_shape, &b.shape(), true, at)?;
+        let [lu, pivots, b] = &broadcast_batches([(self, 2), (pivots, 1), (b, 2)], at)?;
         let (lu, pivots, b): (&Self, &Self, &Self) = (lu, pivots, b);
-        let (n, _) = sizes(&own);
+        let (n, _) = matrix_size(&a_shape);
         let exchanged = wengert_tensor::ops::Products::try_matmul(&transposed(&permutation(pivots, n, at)?)?, b)?;
-        let half = substitution::solve(Coefficients::UNIT_LOWER, lu, &exchanged, at)?;
-        substitution::solve(Coefficients::UPPER, lu, &half, at)
+        let intermediate = substitution::solve(TriangularPart::UNIT_LOWER, lu, &exchanged, at)?;
+        substitution::solve(TriangularPart::UPPER, lu, &intermediate, at)
     }
 }
 
 /// Joins the columns of the batch `[…, n, k]` to a single matrix, and calls `solve` for it. So a coefficient matrix without batch
 /// dimensions is not repeated for each matrix of the batch.
-fn one_matrix<A: Array>(columns: &A, solve: impl FnOnce(&A) -> Result<A, A::Error>) -> Result<A, A::Error> {
+fn solve_with_one_matrix<A: Array>(columns: &A, solve: impl FnOnce(&A) -> Result<A, A::Error>) -> Result<A, A::Error> {
     let shape = columns.shape();
     let rank = shape.rank();
     if rank == 2 {
         return solve(columns);
     }
-    let first = columns.try_movedim(-2, 0)?;
-    let apart = first.shape();
-    let count = shape.numel().checked_div(apart[0]).unwrap_or_default();
-    let x = solve(&first.try_reshape(Shape::from([apart[0], count]))?)?;
-    x.try_reshape(&apart)?.try_movedim(0, -2)
+    let moved = columns.try_movedim(-2, 0)?;
+    let moved_shape = moved.shape();
+    let count = shape.numel().checked_div(moved_shape[0]).unwrap_or_default();
+    let x = solve(&moved.try_reshape(Shape::from([moved_shape[0], count]))?)?;
+    x.try_reshape(&moved_shape)?.try_movedim(0, -2)
 }
 
 /// Returns an error unless the factor `l` is square and has as many rows as `b`.
 fn check_factor(l: &[usize], b: &[usize], at: Site) -> Result<(), Error> {
-    let ((rows, columns), (n, width)) = (sizes(l), sizes(b));
+    let ((rows, columns), (n, width)) = (matrix_size(l), matrix_size(b));
     if rows != columns {
         let message = "A must be batches of square matrices, but they are";
         return Err(argument_error(at, format!("{message} {rows} by {columns} matrices")));

@@ -42,7 +42,7 @@ pub trait TensorEquations: Array {
                 argument_error(at, format!("ArrayRef: invalid slice, N = {ind}; size = {}", shape.rank())).into()
             );
         }
-        let (first, last) = (product(&shape[..ind]), product(&shape[ind..]));
+        let (first, last) = (saturating_numel(&shape[..ind]), saturating_numel(&shape[ind..]));
         if first != last {
             let message =
                 "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got";
@@ -74,14 +74,14 @@ pub trait TensorEquations: Array {
     /// occurs when the variable's value is computed.
     fn try_tensorsolve(&self, b: impl ArrayOperand<Self>) -> Result<Self, Self::Error> {
         let (b, at, shape) = (&b.into_array(self)?, Site::here("tensorsolve"), self.shape());
-        let of_b = b.shape();
-        let (first, last) = shape.split_at(of_b.rank().min(shape.rank()));
-        let (rows, columns) = (product(first), product(last));
+        let b_shape = b.shape();
+        let (first, last) = shape.split_at(b_shape.rank().min(shape.rank()));
+        let (rows, columns) = (saturating_numel(first), saturating_numel(last));
         if rows != columns {
             let message = "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got";
             return Err(argument_error(at, format!("{message} {columns} != {rows}")).into());
         }
-        let count = product(&of_b);
+        let count = saturating_numel(&b_shape);
         if count != rows {
             let message = "tensorsolve(): Expected other to satisfy the requirement prod(other.shape) == prod(self.shape[:other.ndim]), but got";
             return Err(argument_error(at, format!("{message} {count} != {rows}")).into());
@@ -93,7 +93,7 @@ pub trait TensorEquations: Array {
 
 /// Returns the product of the sizes. If no number can hold it, which is possible for empty arrays, returns `usize::MAX`, which fits no
 /// equation.
-fn product(sizes: &[usize]) -> usize {
+fn saturating_numel(sizes: &[usize]) -> usize {
     Shape::from(sizes).checked_numel().unwrap_or(usize::MAX)
 }
 

@@ -17,27 +17,27 @@ fn symmetric(x: V<'_>) -> V<'_> {
 }
 
 /// Returns a matrix of rank 2: the product of the first two columns and the first two rows of `x`.
-fn low(x: V<'_>) -> V<'_> {
+fn rank_two(x: V<'_>) -> V<'_> {
     x.narrow(-1, 0, 2).matmul(x.narrow(-2, 0, 2))
 }
 
 /// Returns the last column of each matrix.
-fn last(x: V<'_>) -> V<'_> {
+fn last_column(x: V<'_>) -> V<'_> {
     x.narrow(-1, x.shape()[x.shape().rank() - 1] as isize - 1, 1)
 }
 
 /// Returns all columns of each matrix except the last one.
-fn before_last(x: V<'_>) -> V<'_> {
+fn other_columns(x: V<'_>) -> V<'_> {
     x.narrow(-1, 0, x.shape()[x.shape().rank() - 1] - 1)
 }
 
-fn full_left(x: V<'_>) -> V<'_> {
+fn full_left_squares(x: V<'_>) -> V<'_> {
     let (u, values, _) = x.svd(true);
     u.narrow(-1, 0, values.shape()[values.shape().rank() - 1]).square()
 }
 
-const LAST: [isize; 2] = [-2, -1];
-const LOW: f64 = 1e-10;
+const MATRIX_DIMS: [isize; 2] = [-2, -1];
+const LOW_RANK_RTOL: f64 = 1e-10;
 
 const FUNCTIONS: &[(&str, Function)] = &[
     ("qr_q", |x| x.qr(QrMode::Reduced).0),
@@ -58,29 +58,29 @@ const FUNCTIONS: &[(&str, Function)] = &[
         let (u, _, vh) = x.svd(false);
         u.matmul(vh)
     }),
-    ("svd_full", full_left),
+    ("svd_full", full_left_squares),
     ("svdvals", |x| x.svdvals()),
     ("pinv", |x| x.pinv(Tolerance::new())),
     ("pinv_hermitian", |x| symmetric(x).pinv(Tolerance::new().hermitian())),
-    ("pinv_low", |x| low(x).pinv(Tolerance::new().rtol(LOW))),
-    ("lstsq", |x| before_last(x).lstsq(last(x), None).solution),
-    ("lstsq_low", |x| low(x).lstsq(last(x), Some(LOW)).solution),
+    ("pinv_low", |x| rank_two(x).pinv(Tolerance::new().rtol(LOW_RANK_RTOL))),
+    ("lstsq", |x| other_columns(x).lstsq(last_column(x), None).solution),
+    ("lstsq_low", |x| rank_two(x).lstsq(last_column(x), Some(LOW_RANK_RTOL)).solution),
     ("matrix_exp", |x| x.matrix_exp()),
-    ("norm_fro", |x| x.matrix_norm(MatrixOrder::Frobenius, LAST)),
-    ("norm_nuc", |x| x.matrix_norm(MatrixOrder::Nuclear, LAST)),
-    ("norm_inf", |x| x.matrix_norm(f64::INFINITY, LAST)),
-    ("norm_-inf", |x| x.matrix_norm(f64::NEG_INFINITY, LAST)),
-    ("norm_1", |x| x.matrix_norm(1, LAST)),
-    ("norm_-1", |x| x.matrix_norm(-1, LAST)),
-    ("norm_2", |x| x.matrix_norm(2, LAST)),
-    ("norm_-2", |x| x.matrix_norm(-2, LAST)),
+    ("norm_fro", |x| x.matrix_norm(MatrixOrder::Frobenius, MATRIX_DIMS)),
+    ("norm_nuc", |x| x.matrix_norm(MatrixOrder::Nuclear, MATRIX_DIMS)),
+    ("norm_inf", |x| x.matrix_norm(f64::INFINITY, MATRIX_DIMS)),
+    ("norm_-inf", |x| x.matrix_norm(f64::NEG_INFINITY, MATRIX_DIMS)),
+    ("norm_1", |x| x.matrix_norm(1, MATRIX_DIMS)),
+    ("norm_-1", |x| x.matrix_norm(-1, MATRIX_DIMS)),
+    ("norm_2", |x| x.matrix_norm(2, MATRIX_DIMS)),
+    ("norm_-2", |x| x.matrix_norm(-2, MATRIX_DIMS)),
     ("cond_2", |x| x.cond(2)),
     ("cond_-2", |x| x.cond(-2)),
     ("cond_1", |x| x.cond(1)),
     ("cond_fro", |x| x.cond(MatrixOrder::Frobenius)),
     ("vander", |x| x.vander(4)),
-    ("rank", |x| ranks(x, x)),
-    ("rank_low", |x| ranks(x, low(x))),
+    ("rank", |x| rank_constant(x, x)),
+    ("rank_low", |x| rank_constant(x, rank_two(x))),
     ("eig_vectors", |x| {
         let (values, vectors) = x.eig();
         let weights = values.select(-1, 0).square() + values.select(-1, 1).cos() + 1.0;
@@ -96,25 +96,25 @@ const FUNCTIONS: &[(&str, Function)] = &[
     }),
 ];
 
-fn ranks<'t>(x: V<'t>, of: V<'t>) -> V<'t> {
-    x.tape().constant(of.matrix_rank(Tolerance::new()).cast::<f64>())
+fn rank_constant<'t>(x: V<'t>, value: V<'t>) -> V<'t> {
+    x.tape().constant(value.matrix_rank(Tolerance::new()).cast::<f64>())
 }
 
 fn function(name: &str) -> Function {
-    FUNCTIONS.iter().find(|of| of.0 == name).unwrap_or_else(|| panic!("{name} is not in the table")).1
+    FUNCTIONS.iter().find(|value| value.0 == name).unwrap_or_else(|| panic!("{name} is not in the table")).1
 }
 
-fn file() -> Value {
+fn read_cases() -> Value {
     serde_json::from_str(include_str!("decompositions.json")).unwrap()
 }
 
-fn sizes(of: &Value) -> Vec<usize> {
-    of.as_array().unwrap().iter().map(|size| size.as_u64().unwrap() as usize).collect()
+fn sizes(value: &Value) -> Vec<usize> {
+    value.as_array().unwrap().iter().map(|size| size.as_u64().unwrap() as usize).collect()
 }
 
 /// Returns the numbers of a JSON array, or `None` for null.
-fn numbers(of: &Value) -> Option<Vec<f64>> {
-    Some(of.as_array()?.iter().map(|x| x.as_f64().unwrap()).collect())
+fn numbers(value: &Value) -> Option<Vec<f64>> {
+    Some(value.as_array()?.iter().map(|x| x.as_f64().unwrap()).collect())
 }
 
 fn matrix(case: &Value) -> Tensor<f64> {
@@ -164,9 +164,9 @@ fn a_nan_gives_nan_in_its_column_of_r() {
 
 #[test]
 fn values_and_derivatives_are_pytorchs() {
-    let file = file();
+    let read_cases = read_cases();
     let mut counts = [0; 3];
-    for case in file["cases"].as_array().unwrap() {
+    for case in read_cases["cases"].as_array().unwrap() {
         let (name, kind, x) = (case["f"].as_str().unwrap(), case["kind"].as_str().unwrap(), matrix(case));
         let name_of = |what: &str| format!("{what} of {name}, {kind} {}", x.shape());
         // Matrices that are not random have equal eigenvalues or singular values, or dependent columns, so PyTorch may choose other vectors.
@@ -208,8 +208,8 @@ fn values_and_derivatives_are_pytorchs() {
 
 #[test]
 fn errors_are_pytorchs() {
-    let file = file();
-    for case in file["errors"].as_array().unwrap() {
+    let read_cases = read_cases();
+    for case in read_cases["errors"].as_array().unwrap() {
         let (name, sentence) = (case["f"].as_str().unwrap(), case["sentence"].as_str().unwrap());
         let mut x = Tensor::<f64>::ones(&sizes(&case["shape"])[..]);
         if let Some(place) = case["nan"].as_u64() {
@@ -220,8 +220,8 @@ fn errors_are_pytorchs() {
             "eigh" => x.try_eigh(Triangle::Lower).err(),
             "svdvals" => x.try_svdvals().err(),
             "matrix_exp" => x.try_matrix_exp().err(),
-            "norm_fro" => x.try_matrix_norm(MatrixOrder::Frobenius, LAST).err(),
-            "norm_-2" => x.try_matrix_norm(-2, LAST).err(),
+            "norm_fro" => x.try_matrix_norm(MatrixOrder::Frobenius, MATRIX_DIMS).err(),
+            "norm_-2" => x.try_matrix_norm(-2, MATRIX_DIMS).err(),
             "cond_1" => x.try_cond(1).err(),
             "cond_fro" => x.try_cond(MatrixOrder::Frobenius).err(),
             "rank" => x.try_matrix_rank(Tolerance::new()).err(),
@@ -236,8 +236,8 @@ fn errors_are_pytorchs() {
 
 /// Returns the cases with random elements for which PyTorch has a derivative, as pairs of the function's name and the input.
 fn random_cases() -> Vec<(String, Tensor<f64>)> {
-    let file = file();
-    let cases = file["cases"].as_array().unwrap().iter();
+    let read_cases = read_cases();
+    let cases = read_cases["cases"].as_array().unwrap().iter();
     cases
         .filter(|case| {
             case["kind"] == "random" && !case["g"].is_null() && !case["f"].as_str().unwrap().starts_with("rank")
@@ -249,8 +249,8 @@ fn random_cases() -> Vec<(String, Tensor<f64>)> {
 #[test]
 fn derivatives_agree_with_central_differences() {
     for (name, x) in random_cases().iter().filter(|(_, x)| x.rank() == 2 && x.numel() > 0) {
-        let of = function(name);
-        if let Err(failure) = GradCheck::new().accuracy(1e-12).check(|[x]| of(x), [x]) {
+        let f = function(name);
+        if let Err(failure) = GradCheck::new().accuracy(1e-12).check(|[x]| f(x), [x]) {
             panic!("{name} {}: {failure}", x.shape());
         }
     }
@@ -259,9 +259,9 @@ fn derivatives_agree_with_central_differences() {
 #[test]
 fn vmap_equals_a_loop() {
     for (name, x) in random_cases().iter().filter(|(_, x)| x.rank() == 3 && x.shape()[0] == 2) {
-        let of = function(name);
-        let gradient = |x: V<'_>| weighted(of(x), |k| (k as f64).cos()).grad_or_zeros([x])[0].value();
-        let [batched] = Vmap::new().call(|[x]| weighted(of(x), |k| (k as f64).cos()).grad_or_zeros([x]), [x]);
+        let f = function(name);
+        let gradient = |x: V<'_>| weighted(f(x), |k| (k as f64).cos()).grad_or_zeros([x])[0].value();
+        let [batched] = Vmap::new().call(|[x]| weighted(f(x), |k| (k as f64).cos()).grad_or_zeros([x]), [x]);
         for index in 0..2 {
             let tape = Tape::<f64>::new();
             let single = x.narrow(0, index, 1).squeeze(0);
@@ -283,10 +283,10 @@ fn a_wrong_derivative_is_found() {
 fn least_squares_with_residuals_and_batches() {
     let a = Tensor::from([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]);
     let b = Tensor::from([[[1.0], [2.0], [3.0]], [[4.0], [5.0], [0.0]]]);
-    let solved = a.unsqueeze(0).lstsq(&b, None);
-    assert_eq!(solved.solution, Tensor::from([[[1.0], [2.0]], [[4.0], [5.0]]]));
-    assert_eq!(solved.residuals, Tensor::from([[9.0], [0.0]]));
-    assert_eq!(solved.rank.to_vec(), [2.0, 2.0]);
+    let solution = a.unsqueeze(0).lstsq(&b, None);
+    assert_eq!(solution.solution, Tensor::from([[[1.0], [2.0]], [[4.0], [5.0]]]));
+    assert_eq!(solution.residuals, Tensor::from([[9.0], [0.0]]));
+    assert_eq!(solution.rank.to_vec(), [2.0, 2.0]);
     // B is one matrix of right sides for each of two batches: it would be vectors only if its shape were [2, 1, 2].
     let scaled = stack(&[Tensor::<f64>::eye(2), Tensor::eye(2) * 2.0], 0).unsqueeze(1);
     let b = Tensor::from([[[2.0, 4.0], [6.0, 8.0]], [[0.0, 2.0], [4.0, 6.0]]]);

@@ -5,7 +5,7 @@ use wengert_linalg::prelude::*;
 use wengert_linalg::{QrMode, Tolerance};
 use wengert_tensor::prelude::*;
 
-use crate::{difference, positive_definite, random, regular, system};
+use crate::{diagonally_dominant, difference, positive_definite, random, triangular_system};
 
 /// Sizes below and above the limits at which the algorithms change their blocks, except for the 256 rows of the Cholesky factor
 /// ([`LARGE_SIZES`]).
@@ -15,7 +15,7 @@ const SIZES: [usize; 13] = [0, 1, 2, 3, 4, 7, 8, 16, 17, 33, 65, 100, 150];
 const LARGE_SIZES: [usize; 3] = [257, 300, 515];
 
 /// Returns the bound of the error of a product or solution with `n` by `n` matrices whose elements are at most `scale`.
-fn bound(n: usize, scale: f64) -> f64 {
+fn error_bound(n: usize, scale: f64) -> f64 {
     // In the worst case that is met in practice, the residual of an elimination grows like n² ε.
     (n * n + 8) as f64 * f64::EPSILON * scale
 }
@@ -34,7 +34,7 @@ fn cholesky_factors_multiply_to_the_matrix() {
             }
             let a = positive_definite(&shape, 1);
             let l = a.cholesky();
-            assert!(difference(&l.matmul(l.transpose(-2, -1)), &a) <= bound(n, n as f64 + 1.0), "{shape:?}");
+            assert!(difference(&l.matmul(l.transpose(-2, -1)), &a) <= error_bound(n, n as f64 + 1.0), "{shape:?}");
             assert_eq!(l, l.tril(0));
             assert_eq!(upper_factor(&a), l.transpose(-2, -1).contiguous());
             // The operation reads only one triangle of a matrix.
@@ -49,7 +49,7 @@ fn cholesky_factors_of_large_matrices_multiply_to_the_matrix() {
     for n in LARGE_SIZES {
         let a = positive_definite(&[n, n], 1);
         let l = a.cholesky();
-        assert!(difference(&l.matmul(l.t()), &a) <= bound(n, n as f64 + 1.0), "{n}");
+        assert!(difference(&l.matmul(l.t()), &a) <= error_bound(n, n as f64 + 1.0), "{n}");
         assert_eq!(l, l.tril(0));
         assert_eq!(a.tril(0).cholesky(), l, "the operation reads only one triangle");
         // The first leading minor that is not positive is found in each half, at its ends and in its middle.
@@ -71,7 +71,7 @@ fn lu_factors_multiply_to_the_matrix() {
                 }
                 let a = random(&shape, 2);
                 let [p, l, u] = a.lu();
-                assert!(difference(&p.matmul(&l).matmul(&u), &a) <= bound(rows.max(columns), 8.0), "{shape:?}");
+                assert!(difference(&p.matmul(&l).matmul(&u), &a) <= error_bound(rows.max(columns), 8.0), "{shape:?}");
                 assert_eq!((&l, &u), (&l.tril(0), &u.triu(0)));
                 assert!(l.numel() == 0 || l.abs().amax(..).item() == 1.0, "no factor is above 1 with row exchanges");
                 assert!(difference(&p.matmul(p.transpose(-2, -1)), &identities(p.shape())) == 0.0);
@@ -98,77 +98,77 @@ fn solutions_have_small_residuals() {
             (vec![21, n, n], vec![21, n, 1]),
             (vec![2, n, n], vec![2, n]),
         ] {
-            let (a, b) = (regular(&a, 3), random(&b, 4));
+            let (a, b) = (diagonally_dominant(&a, 3), random(&b, 4));
             let x = a.solve(&b);
             let batch_of_vectors =
                 b.rank() == 1 || b.rank() + 1 == a.rank() && b.shape()[..] == a.shape()[..a.rank() - 1];
             let product = if batch_of_vectors { a.matmul(x.unsqueeze(-1)).squeeze(-1) } else { a.matmul(&x) };
             let b = b.broadcast_to(product.shape());
-            assert!(difference(&product, &b) <= bound(n, 8.0), "{} {}", a.shape(), b.shape());
+            assert!(difference(&product, &b) <= error_bound(n, 8.0), "{} {}", a.shape(), b.shape());
             if !batch_of_vectors {
                 let [lu, pivots] = a.lu_factor();
-                assert!(difference(&lu.lu_solve(&pivots, &b), &x) <= bound(n, 8.0));
+                assert!(difference(&lu.lu_solve(&pivots, &b), &x) <= error_bound(n, 8.0));
             }
         }
     }
 }
 
 #[test]
-fn triangular_solutions() {
+fn triangular_solutions_have_small_residuals() {
     for n in SIZES {
         for (upper, left, unit) in [0, 1, 2, 3, 4, 5, 6, 7].map(|k| (k & 1 == 1, k & 2 == 2, k & 4 == 4)) {
             for width in [1, 2, 50] {
-                let whole = regular(&[2, n, n], 5);
+                let whole = diagonally_dominant(&[2, n, n], 5);
                 let a = if upper { whole.triu(0) } else { whole.tril(0) };
                 let a = if unit { &a / (n as f64 + 1.0) } else { a };
                 let b = random(&if left { [2, n, width] } else { [2, width, n] }, 6);
                 // Large numbers in the triangle that is not read must not change the result. If the diagonal counts as ones, its elements
                 // must not change it either.
                 let other = if upper { whole.tril(-1) } else { whole.triu(1) } * 1e9;
-                let x = (&a + other).solve_triangular(&b, system(upper, left, unit));
+                let x = (&a + other).solve_triangular(&b, triangular_system(upper, left, unit));
                 let eye = identities(a.shape());
                 let a = if unit { if upper { a.triu(1) + eye } else { a.tril(-1) + eye } } else { a };
                 let product = if left { a.matmul(&x) } else { x.matmul(&a) };
-                assert!(difference(&product, &b) <= bound(n, 8.0), "{n} {upper} {left} {unit}");
+                assert!(difference(&product, &b) <= error_bound(n, 8.0), "{n} {upper} {left} {unit}");
             }
         }
     }
 }
 
 #[test]
-fn cholesky_solutions() {
+fn cholesky_solutions_have_small_residuals() {
     for n in [0, 1, 5, 40] {
         let (a, b) = (positive_definite(&[3, 1, n, n], 7), random(&[2, n, 2], 8));
         for upper in [false, true] {
             let (factor, triangle) =
                 if upper { (upper_factor(&a), Triangle::Upper) } else { (a.cholesky(), Triangle::Lower) };
             let x = b.cholesky_solve(factor, triangle);
-            assert!(difference(&a.matmul(&x), &b.broadcast_to([3, 2, n, 2])) <= bound(n, 8.0));
+            assert!(difference(&a.matmul(&x), &b.broadcast_to([3, 2, n, 2])) <= error_bound(n, 8.0));
         }
     }
 }
 
 #[test]
-fn inverses_and_powers() {
+fn inverses_and_powers_equal_products() {
     for n in SIZES {
         for shape in [vec![n, n], vec![3, n, n], vec![19, n, n]] {
             if n > 40 && shape[0] == 19 {
                 continue;
             }
-            let a = regular(&shape, 9);
+            let a = diagonally_dominant(&shape, 9);
             let eye = identities(&shape);
-            assert!(difference(&a.matmul(a.inv()), &eye) <= bound(n, 4.0), "{shape:?}");
+            assert!(difference(&a.matmul(a.inv()), &eye) <= error_bound(n, 4.0), "{shape:?}");
             let small = &a / (n as f64 + 2.0);
             assert_eq!((small.matrix_power(0), small.matrix_power(1)), (eye.contiguous(), small.clone()));
             let cube = small.matmul(&small).matmul(&small);
-            assert!(difference(&small.matrix_power(3), &cube) <= bound(n, 8.0));
-            assert!(difference(&a.matrix_power(-2), &a.inv().matmul(a.inv())) <= bound(n, 8.0));
+            assert!(difference(&small.matrix_power(3), &cube) <= error_bound(n, 8.0));
+            assert!(difference(&a.matrix_power(-2), &a.inv().matmul(a.inv())) <= error_bound(n, 8.0));
         }
     }
 }
 
 /// Returns the determinant by expansion along the first row.
-fn expanded(a: &[Vec<f64>]) -> f64 {
+fn expand_determinant(a: &[Vec<f64>]) -> f64 {
     let minor = |skipped: usize| -> Vec<Vec<f64>> {
         let without =
             |row: &Vec<f64>| (0..row.len()).filter(|&column| column != skipped).map(|column| row[column]).collect();
@@ -176,7 +176,7 @@ fn expanded(a: &[Vec<f64>]) -> f64 {
     };
     let Some(first) = a.first() else { return 1.0 };
     let sign = |column: usize| if column.is_multiple_of(2) { 1.0 } else { -1.0 };
-    first.iter().enumerate().map(|(column, &x)| sign(column) * x * expanded(&minor(column))).sum()
+    first.iter().enumerate().map(|(column, &x)| sign(column) * x * expand_determinant(&minor(column))).sum()
 }
 
 #[test]
@@ -186,10 +186,10 @@ fn determinants_equal_their_expansion() {
         let (values, [signs, logarithms]) = (a.det(), a.slogdet());
         for example in 0..20 {
             let rows: Vec<Vec<f64>> = (0..n).map(|row| a.select(0, example).select(0, row).to_vec()).collect();
-            let expected = expanded(&rows);
-            assert!((values.get(&[example]).unwrap() - expected).abs() <= bound(n, 4.0 * 3f64.powi(n as i32)));
+            let expected = expand_determinant(&rows);
+            assert!((values.get(&[example]).unwrap() - expected).abs() <= error_bound(n, 4.0 * 3f64.powi(n as i32)));
             let (sign, logarithm) = (signs.get(&[example]).unwrap(), logarithms.get(&[example]).unwrap());
-            assert!((sign * logarithm.exp() - expected).abs() <= bound(n, 4.0 * 3f64.powi(n as i32)));
+            assert!((sign * logarithm.exp() - expected).abs() <= error_bound(n, 4.0 * 3f64.powi(n as i32)));
         }
     }
     assert_eq!(Tensor::<f64>::zeros([2, 0, 3, 3]).det().shape(), &[2, 0]);
@@ -200,7 +200,7 @@ fn determinants_equal_their_expansion() {
 
 /// Checks that values, derivatives and error messages equal PyTorch's.
 #[test]
-fn logarithms_of_determinants() {
+fn logdet_is_pytorchs() {
     let a = Tensor::from([[[2.0, 0.0], [0.0, 3.0]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]]]);
     let tape = Tape::new();
     let x = tape.var(&a);
@@ -245,10 +245,10 @@ fn gradients_of_determinants_are_cofactors() {
             let rows: Vec<Vec<f64>> = kept(index[0])
                 .map(|row| kept(index[1]).map(|column| a.get(&[row, column]).unwrap()).collect())
                 .collect();
-            expanded(&rows) * if (index[0] + index[1]).is_multiple_of(2) { 1.0 } else { -1.0 }
+            expand_determinant(&rows) * if (index[0] + index[1]).is_multiple_of(2) { 1.0 } else { -1.0 }
         };
         let expected = Tensor::from_fn([n, n], cofactor);
-        assert!(difference(&gradient, &expected) <= bound(n, 40.0), "{a}: {gradient} {expected}");
+        assert!(difference(&gradient, &expected) <= error_bound(n, 40.0), "{a}: {gradient} {expected}");
     }
 }
 
@@ -278,20 +278,20 @@ fn a_matrix_has_the_same_bits_in_a_batch_and_alone() {
 /// Asserts that two tensors have equal elements, where NaN equals NaN.
 #[track_caller]
 fn assert_same(x: &Tensor<f64>, y: &Tensor<f64>, a: &Tensor<f64>) {
-    let same = |(x, y): (f64, f64)| x == y || x.is_nan() && y.is_nan();
-    assert!(x.shape() == y.shape() && x.iter().zip(y.iter()).all(same), "{a}: {x}, not {y}");
+    let equal_or_nan = |(x, y): (f64, f64)| x == y || x.is_nan() && y.is_nan();
+    assert!(x.shape() == y.shape() && x.iter().zip(y.iter()).all(equal_or_nan), "{a}: {x}, not {y}");
 }
 
 /// Checks that a matrix with zeros, NaN and infinities has the same results in a batch and alone.
 #[test]
-fn strange_matrices_have_the_same_results_in_a_batch_and_alone() {
+fn matrices_with_zeros_nan_and_infinity_have_the_same_results_in_a_batch_and_alone() {
     const ELEMENTS: [f64; 8] = [0.0, -0.0, 0.0, 1.0, -1.0, 2.0, f64::NAN, f64::INFINITY];
     let generator = &mut Generator::new(16);
     for n in [1, 2, 3, 5, 16, 17] {
         // About three quarters of the matrices have no NaN and no infinity.
         let all = Tensor::from_fn([400, n, n], |_| {
-            let strange = if generator.uniform() * ((n * n) as f64) < 1.0 { 8.0 } else { 6.0 };
-            ELEMENTS[(generator.uniform() * strange) as usize]
+            let element_count = if generator.uniform() * ((n * n) as f64) < 1.0 { 8.0 } else { 6.0 };
+            ELEMENTS[(generator.uniform() * element_count) as usize]
         });
         for k in 0..100 {
             let batch = all.narrow(0, 4 * k, 4);
@@ -351,7 +351,7 @@ fn error_of_pairs(a: &Tensor<f64>, values: &Tensor<f64>, vectors: &Tensor<f64>) 
 }
 
 #[test]
-fn eigenpairs_of_general_matrices() {
+fn eigenpairs_of_general_matrices_fulfil_their_equation() {
     let generator = &mut Generator::new(7);
     for n in [1, 2, 3, 4, 5, 8, 17, 40, 100] {
         let random = Tensor::<f64>::randn([n, n], generator);

@@ -5,7 +5,7 @@ use wengert_autograd::{GradCheck, Var};
 use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 
-use crate::{difference, positive_definite, random, regular, system};
+use crate::{diagonally_dominant, difference, positive_definite, random, triangular_system};
 
 type Operation = for<'t> fn(&[Var<'t, f64>]) -> Var<'t, f64>;
 
@@ -23,7 +23,7 @@ fn symmetric<'t>(x: Var<'t, f64>) -> Var<'t, f64> {
 
 fn cases() -> Vec<Case> {
     let case = |name, f: Operation, inputs: Vec<Tensor<f64>>| Case { name, f, inputs };
-    let (a, batch) = (regular(&[3, 3], 1), regular(&[2, 3, 3], 2));
+    let (a, batch) = (diagonally_dominant(&[3, 3], 1), diagonally_dominant(&[2, 3, 3], 2));
     let (b, vector) = (random(&[3, 2], 3), random(&[3], 4));
     let definite = positive_definite(&[2, 3, 3], 5);
     let l = definite.cholesky();
@@ -84,7 +84,7 @@ fn cases() -> Vec<Case> {
         ($($name:literal $upper:literal $left:literal $unit:literal;)*) => {
             $(cases.push(case($name, |x| {
                 let b = if $left { x[1] } else { x[1].transpose(-2, -1) };
-                x[0].solve_triangular(b, system($upper, $left, $unit))
+                x[0].solve_triangular(b, triangular_system($upper, $left, $unit))
             }, vec![batch.clone(), b.clone()]));)*
         };
     }
@@ -102,7 +102,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn derivatives_of_both_orders_and_modes() {
+fn derivatives_agree_with_differences() {
     for Case { name, f, inputs } in cases() {
         let inputs: Vec<&Tensor<f64>> = inputs.iter().collect();
         if let Err(failure) = GradCheck::new().check_slice(f, &inputs) {
@@ -159,9 +159,9 @@ fn with_gradient<'t>(f: Operation, x: &[Var<'t, f64>]) -> [Var<'t, f64>; 2] {
 }
 
 #[test]
-fn a_batch_is_one_call() {
+fn vmap_records_one_call() {
     let tape = wengert_autograd::Tape::<f64>::new();
-    let (a, b) = (tape.var(&regular(&[5, 3, 3], 1)), tape.var(&random(&[5, 3], 2)));
+    let (a, b) = (tape.var(&diagonally_dominant(&[5, 3, 3], 1)), tape.var(&random(&[5, 3], 2)));
     let [x] = Vmap::new().record(|[a, b]| [a.solve(b)], [a, b]);
     assert_eq!(tape.calls("solve").len(), 2, "one for the example and one for the batch");
     assert!(difference(&x.value(), &a.value().solve(b.value())) <= 1e-15);
@@ -170,7 +170,7 @@ fn a_batch_is_one_call() {
 /// Checks that the derivative check refuses a function whose derivative does not belong to its values.
 #[test]
 fn the_check_finds_a_wrong_derivative() {
-    let a = regular(&[3, 3], 1);
+    let a = diagonally_dominant(&[3, 3], 1);
     // This function has the value of A⁻¹, and the derivative of 2 A⁻¹.
     let wrong = GradCheck::new().order(1).check(|[x]| x.inv() * 2.0 - x.detach().inv(), [&a]);
     assert!(wrong.is_err());
@@ -187,11 +187,11 @@ fn gradient(x: &Tensor<f32>, f: impl for<'t> Fn(Var<'t, f32>) -> Var<'t, f32>) -
 fn gradients_do_not_depend_on_the_scale() {
     let a = Tensor::from([[0.3f32, -1.0, 0.5], [0.9, 0.1, -0.4], [-0.2, 0.7, 0.6]]);
     let weights = Tensor::from([[1.0f32, 2.0, -1.0], [0.5, 0.3, 0.2], [0.0, 1.0, 1.0]]);
-    let near = |got: &Tensor<f32>, want: &Tensor<f32>| (got - want).abs().amax(..).item() < 1e-5;
+    let is_near = |got: &Tensor<f32>, want: &Tensor<f32>| (got - want).abs().amax(..).item() < 1e-5;
     // Returns the gradient of a loss times `factor`, divided by `factor`. The result must not depend on `factor`.
     let exponential = |factor: f32| gradient(&a, |x| (x.matrix_exp() * &weights).sum(..) * factor) / factor;
     for factor in [1e-30, 1e-3, 1e8, 1e20, 1e30] {
-        assert!(near(&exponential(factor), &exponential(1.0)), "{factor:e}: {}", exponential(factor));
+        assert!(is_near(&exponential(factor), &exponential(1.0)), "{factor:e}: {}", exponential(factor));
     }
     assert_eq!(gradient(&a, |x| (x.matrix_exp() * 0.0).sum(..)), Tensor::zeros([3, 3]));
     // The gradient of the polar factor U Vᵀ of the matrix `a * factor`. The squares of its singular values overflow or underflow, so the
@@ -204,7 +204,7 @@ fn gradients_do_not_depend_on_the_scale() {
         slope * factor
     };
     for factor in [1e-24, 1e-10, 1e20] {
-        assert!(near(&polar(factor), &polar(1.0)), "{factor:e}: {}", polar(factor));
+        assert!(is_near(&polar(factor), &polar(1.0)), "{factor:e}: {}", polar(factor));
     }
 }
 
@@ -225,7 +225,7 @@ fn the_gradient_of_near_eigenvalues_is_symmetric_and_bounded() {
 }
 
 #[test]
-fn determinants_whose_partial_products_overflow() {
+fn determinants_are_exact_if_partial_products_overflow() {
     let large = Tensor::from([1e30f32, 1e30, 1e-30, 2e-30]).diag_embed(0, -2, -1);
     assert!((large.det().item() - 2.0).abs() < 1e-5);
     let slopes = gradient(&large, |x| x.det());

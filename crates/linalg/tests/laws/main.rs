@@ -24,18 +24,18 @@ fn positive_definite(shape: &[usize], seed: u64) -> Tensor<f64> {
 }
 
 /// Returns matrices that are diagonally dominant, so that they have a small condition number.
-fn regular(shape: &[usize], seed: u64) -> Tensor<f64> {
+fn diagonally_dominant(shape: &[usize], seed: u64) -> Tensor<f64> {
     let n = shape[shape.len() - 1];
     random(shape, seed) * 0.5 + Tensor::eye(n) * (n as f64)
 }
 
 /// Returns the form of a triangular system, given PyTorch's arguments.
-fn system(upper: bool, left: bool, unitriangular: bool) -> TriangularSystem {
-    let mut system = TriangularSystem::from(if upper { Triangle::Upper } else { Triangle::Lower });
+fn triangular_system(upper: bool, left: bool, unitriangular: bool) -> TriangularSystem {
+    let mut triangular_system = TriangularSystem::from(if upper { Triangle::Upper } else { Triangle::Lower });
     if !left {
-        system = system.right();
+        triangular_system = triangular_system.right();
     }
-    if unitriangular { system.unitriangular() } else { system }
+    if unitriangular { triangular_system.unitriangular() } else { triangular_system }
 }
 
 /// Returns the largest difference between elements of two tensors. The shapes must be equal.

@@ -5,7 +5,7 @@ use wengert_autograd::{Tape, Var};
 use wengert_linalg::prelude::*;
 use wengert_tensor::prelude::*;
 
-use crate::system;
+use crate::triangular_system;
 
 /// Returns the tensors of a JSON list. A null in the list becomes `None`.
 fn tensors(list: &Value) -> Vec<Option<Tensor<f64>>> {
@@ -28,7 +28,7 @@ fn outputs<'t>(name: &str, x: &[Var<'t, f64>]) -> Vec<Var<'t, f64>> {
         "cholesky_solve" => {
             vec![x[0].cholesky_solve(x[1], if option(0) { Triangle::Upper } else { Triangle::Lower })]
         }
-        "solve_triangular" => vec![x[0].solve_triangular(x[1], system(option(0), option(1), option(2)))],
+        "solve_triangular" => vec![x[0].solve_triangular(x[1], triangular_system(option(0), option(1), option(2)))],
         "solve" => vec![x[0].solve(x[1])],
         "inv" => vec![x[0].inv()],
         "det" => vec![x[0].det()],
@@ -61,25 +61,25 @@ fn gradients<'t>(sum: Var<'t, f64>, inputs: &[Var<'t, f64>]) -> Vec<Var<'t, f64>
 }
 
 /// Checks the values `got` against the expected ones. `None` stands for zeros.
-fn check(what: &str, got: &[Var<'_, f64>], expected: &[Option<Tensor<f64>>]) {
-    assert_eq!(got.len(), expected.len(), "{what}");
+fn assert_close(case: &str, got: &[Var<'_, f64>], expected: &[Option<Tensor<f64>>]) {
+    assert_eq!(got.len(), expected.len(), "{case}");
     for (got, expected) in got.iter().zip(expected) {
         let got = got.value();
         let expected = expected.clone().unwrap_or_else(|| Tensor::zeros(got.shape()));
-        assert_eq!(got.shape(), expected.shape(), "{what}");
+        assert_eq!(got.shape(), expected.shape(), "{case}");
         if got.numel() > 0 {
             // One matrix is nearly singular, with the condition number 2.5e8. The relative error of its second derivatives grows with the
             // square of this number.
-            let near = if expected.abs().amax(..).item() > 1e6 { 1e-6 } else { 1e-11 };
+            let relative = if expected.abs().amax(..).item() > 1e6 { 1e-6 } else { 1e-11 };
             let scale = expected.abs().amax(..).item().max(1.0);
             let error = (&got - &expected).abs().amax(..).item();
-            assert!(error <= near * scale, "{what}: {error:e} of {scale}\n{got}\n{expected}");
+            assert!(error <= relative * scale, "{case}: {error:e} of {scale}\n{got}\n{expected}");
         }
     }
 }
 
 #[test]
-fn values_and_derivatives() {
+fn values_and_derivatives_are_pytorchs() {
     let cases: Value = serde_json::from_str(include_str!("pytorch.json")).unwrap();
     let cases = cases.as_array().unwrap();
     assert!(cases.len() >= 70);
@@ -89,14 +89,14 @@ fn values_and_derivatives() {
         let inputs: Vec<Var<'_, f64>> =
             tensors(&case["inputs"]).iter().map(|x| tape.var(x.as_ref().unwrap())).collect();
         let results = outputs(name, &inputs);
-        check(&format!("{name} {:?}", inputs[0].shape()), &results, &tensors(&case["outputs"]));
+        assert_close(&format!("{name} {:?}", inputs[0].shape()), &results, &tensors(&case["outputs"]));
         let first = gradients(weighted(&tape, &results, f64::cos), &inputs);
         let expected = tensors(&case["first"]);
-        check(&format!("{name}, first derivative"), &first, &expected);
+        assert_close(&format!("{name}, first derivative"), &first, &expected);
         // A gradient that is null in PyTorch takes no part in the sum.
         let present: Vec<Var<'_, f64>> =
             first.iter().zip(&expected).filter(|(_, expected)| expected.is_some()).map(|(&x, _)| x).collect();
         let second = gradients(weighted(&tape, &present, f64::sin), &inputs);
-        check(&format!("{name}, second derivative"), &second, &tensors(&case["second"]));
+        assert_close(&format!("{name}, second derivative"), &second, &tensors(&case["second"]));
     }
 }

@@ -6,7 +6,7 @@ use wengert_tensor::prelude::*;
 
 /// Checks that an operation returns an error with the message `sentence` and a line of this file: on tensors, and on variables when it is
 /// recorded or evaluated.
-macro_rules! refused {
+macro_rules! assert_refused {
     ($(|$($x:ident),+| $call:expr, [$($input:expr),+] => $sentence:expr;)*) => {$({
         let eager = (|$($x: &Tensor<f64>),+| $call.map(drop).unwrap_err())($(&$input),+);
         assert_eq!(eager.sentence(), $sentence);
@@ -31,14 +31,14 @@ fn indefinite() -> Tensor<f64> {
 
 /// Checks error messages. PyTorch 2.15 gives the same messages for the same calls.
 #[test]
-fn sentences() {
+fn messages_of_each_operation_name_the_callers_file() {
     let pair = wengert_tensor::ops::stack(&[Tensor::eye(3), indefinite()], 0);
     let singular = wengert_tensor::ops::stack(&[Tensor::eye(3), ones(&[3, 3])], 0);
     let square = "A must be batches of square matrices, but they are 3 by 2 matrices";
     let rank = "The input tensor A must have at least 2 dimensions.";
     let minor = "The factorization could not be completed because the input is not positive-definite (the leading minor of order";
     let zero = "is zero, the inversion could not be completed because the input matrix is singular.";
-    refused! {
+    assert_refused! {
         |a| a.try_cholesky(), [ones(&[3])] => format!("linalg.cholesky: {rank}");
         |a| a.try_cholesky(), [ones(&[3, 2])] => format!("linalg.cholesky: {square}");
         |a| a.try_cholesky(), [indefinite()] => format!("linalg.cholesky: {minor} 2 is not positive-definite).");

@@ -31,8 +31,8 @@ fn results() -> Vec<Tensor<f64>> {
 
 /// Returns the error of `inv` for a batch of matrices, in which the matrices with the indices `singular` are singular.
 fn refusal(singular: &[usize]) -> String {
-    let zeros = |index: &[usize]| index[1] == index[2] && !singular.contains(&index[0]);
-    Tensor::from_fn([20_000, 4, 4], |index| f64::from(zeros(index))).try_inv().unwrap_err().sentence()
+    let is_one = |index: &[usize]| index[1] == index[2] && !singular.contains(&index[0]);
+    Tensor::from_fn([20_000, 4, 4], |index| f64::from(is_one(index))).try_inv().unwrap_err().sentence()
 }
 
 #[test]

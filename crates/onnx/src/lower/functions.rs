@@ -31,8 +31,8 @@ impl<T: Float> Lowering<T> {
                 self.elementwise("Pow", &[two, x])
             }
             Unary::Expm1 => self.expm1(x),
-            Unary::Log2 => self.log_over(x, LN_2),
-            Unary::Log10 => self.log_over(x, LN_10),
+            Unary::Log2 => self.log_to_base(x, LN_2),
+            Unary::Log10 => self.log_to_base(x, LN_10),
             Unary::Log1p => self.log1p(x),
             // The attributes of `HardSigmoid` have 32 bits, so it would be less accurate in f64.
             Unary::Hardsigmoid => {
@@ -68,15 +68,15 @@ impl<T: Float> Lowering<T> {
     /// Returns ln(x / (1 - x)).
     pub(super) fn log_odds(&mut self, x: ValueId) -> ValueId {
         let one = self.number(1.0);
-        let rest = self.elementwise("Sub", &[one, x]);
-        let odds = self.elementwise("Div", &[x, rest]);
+        let complement = self.elementwise("Sub", &[one, x]);
+        let odds = self.elementwise("Div", &[x, complement]);
         self.elementwise("Log", &[odds])
     }
 
-    /// Returns the logarithm of x to a base b, which is ln x / ln b. The argument `base` is ln b.
-    fn log_over(&mut self, x: ValueId, base: f64) -> ValueId {
-        let (log, base) = (self.elementwise("Log", &[x]), self.number(base));
-        self.elementwise("Div", &[log, base])
+    /// Returns the logarithm of x to a base b, which is ln x / ln b. The argument `ln_base` is ln b.
+    fn log_to_base(&mut self, x: ValueId, ln_base: f64) -> ValueId {
+        let (log, ln_base) = (self.elementwise("Log", &[x]), self.number(ln_base));
+        self.elementwise("Div", &[log, ln_base])
     }
 
     /// Returns eˣ - 1 = tanh(x/2) (eˣ + 1), which loses no digits near 0.
@@ -93,10 +93,10 @@ impl<T: Float> Lowering<T> {
     pub(super) fn log1p(&mut self, x: ValueId) -> ValueId {
         let one = self.number(1.0);
         let u = self.elementwise("Add", &[x, one]);
-        let (log, back) = (self.elementwise("Log", &[u]), self.elementwise("Sub", &[u, one]));
-        let ratio = self.elementwise("Div", &[x, back]);
+        let (log, rounded_x) = (self.elementwise("Log", &[u]), self.elementwise("Sub", &[u, one]));
+        let ratio = self.elementwise("Div", &[x, rounded_x]);
         let corrected = self.elementwise("Mul", &[log, ratio]);
-        let (is_exact, is_tiny) = (self.predicate("Equal", &[back, x]), self.predicate("Equal", &[u, one]));
+        let (is_exact, is_tiny) = (self.predicate("Equal", &[rounded_x, x]), self.predicate("Equal", &[u, one]));
         let inner = self.elementwise("Where", &[is_exact, log, corrected]);
         self.elementwise("Where", &[is_tiny, x, inner])
     }

@@ -36,8 +36,8 @@ impl<T: Float> Lowering<T> {
             let attributes = vec![("reduction", Attribute::Text("add"))];
             sum = self.node_with("ScatterND", &[sum, index, slices], attributes, moved.clone());
         }
-        let mut back = vec![0; rank];
-        order.iter().enumerate().for_each(|(place, &axis)| back[axis] = place);
-        Ok(self.transpose(sum, &back))
+        let mut inverse_order = vec![0; rank];
+        order.iter().enumerate().for_each(|(place, &axis)| inverse_order[axis] = place);
+        Ok(self.transpose(sum, &inverse_order))
     }
 }

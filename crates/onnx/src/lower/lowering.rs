@@ -6,7 +6,7 @@ use wengert_tensor::broadcast::join;
 use wengert_tensor::{Float, Shape};
 
 use crate::error::Error;
-use crate::graph::{Attribute, Graph, Kind, Origin, Source, ValueId};
+use crate::graph::{Attribute, ElementKind, Graph, Origin, Source, ValueId};
 
 /// The state of the translation of one recorded program into a graph of ONNX operators.
 pub(super) struct Lowering<T: Float> {
@@ -35,6 +35,7 @@ impl<T: Float> Lowering<T> {
         value.ok_or_else(|| self.unsupported())
     }
 
+    /// Returns the shape of a value.
     pub(super) fn shape(&self, value: ValueId) -> Shape {
         self.graph.values[value].shape.clone()
     }
@@ -52,7 +53,7 @@ impl<T: Float> Lowering<T> {
         attributes: Vec<(&'static str, Attribute)>,
         shape: Shape,
     ) -> ValueId {
-        self.graph.add_node(operator, inputs, attributes, (Kind::Float, shape), self.origin)
+        self.graph.add_node(operator, inputs, attributes, (ElementKind::Float, shape), self.origin)
     }
 
     /// Appends an elementwise node whose elements are floating-point numbers. The inputs broadcast.
@@ -60,24 +61,25 @@ impl<T: Float> Lowering<T> {
         self.elementwise_with(operator, inputs, Vec::new())
     }
 
-    /// Appends a node like [`map`](Self::map), with attributes.
+    /// Appends a node like [`elementwise`](Self::elementwise), with attributes.
     pub(super) fn elementwise_with(
         &mut self,
         operator: &'static str,
         inputs: &[ValueId],
         attributes: Vec<(&'static str, Attribute)>,
     ) -> ValueId {
-        self.elementwise_of_kind(Kind::Float, operator, inputs, attributes)
+        self.elementwise_of_kind(ElementKind::Float, operator, inputs, attributes)
     }
 
     /// Appends an elementwise node whose elements are truth values. The inputs broadcast.
     pub(super) fn predicate(&mut self, operator: &'static str, inputs: &[ValueId]) -> ValueId {
-        self.elementwise_of_kind(Kind::Bool, operator, inputs, Vec::new())
+        self.elementwise_of_kind(ElementKind::Bool, operator, inputs, Vec::new())
     }
 
+    /// Appends an elementwise node whose elements are of the type `kind`. The inputs broadcast.
     fn elementwise_of_kind(
         &mut self,
-        kind: Kind,
+        kind: ElementKind,
         operator: &'static str,
         inputs: &[ValueId],
         attributes: Vec<(&'static str, Attribute)>,
@@ -95,19 +97,19 @@ impl<T: Float> Lowering<T> {
     /// Appends a constant number of rank 0.
     pub(super) fn number(&mut self, number: f64) -> ValueId {
         let number = Source::Floats(wengert_tensor::Tensor::scalar(T::from_f64(number)));
-        self.graph.add_value(number, Kind::Float, Shape::scalar(), self.origin)
+        self.graph.add_value(number, ElementKind::Float, Shape::scalar(), self.origin)
     }
 
     /// Appends a constant vector of integers.
     pub(super) fn integers(&mut self, integers: impl IntoIterator<Item = i64>) -> ValueId {
         let integers: Vec<i64> = integers.into_iter().collect();
         let shape = Shape::from([integers.len()]);
-        self.graph.add_value(Source::Sizes(integers), Kind::Integer, shape, self.origin)
+        self.graph.add_value(Source::Sizes(integers), ElementKind::Integer, shape, self.origin)
     }
 
     /// Appends a constant integer of rank 0.
     pub(super) fn integer(&mut self, integer: i64) -> ValueId {
-        self.graph.add_value(Source::Sizes(vec![integer]), Kind::Integer, Shape::scalar(), self.origin)
+        self.graph.add_value(Source::Sizes(vec![integer]), ElementKind::Integer, Shape::scalar(), self.origin)
     }
 
     /// Returns the truth values of a mask: true where it is not 0.
@@ -115,16 +117,16 @@ impl<T: Float> Lowering<T> {
         match self.bool_of_mask.get(&mask) {
             Some(&truth) => truth,
             None => {
-                let to = vec![("to", Attribute::Integer(Kind::Bool.number::<T>()))];
+                let to = vec![("to", Attribute::Integer(ElementKind::Bool.onnx_type::<T>()))];
                 let shape = self.shape(mask);
-                self.graph.add_node("Cast", &[mask], to, (Kind::Bool, shape), self.origin)
+                self.graph.add_node("Cast", &[mask], to, (ElementKind::Bool, shape), self.origin)
             }
         }
     }
 
     /// Returns a mask of zeros and ones that is 1 where `truth` is true.
     pub(super) fn mask_of_bool(&mut self, truth: ValueId) -> ValueId {
-        let to = vec![("to", Attribute::Integer(Kind::Float.number::<T>()))];
+        let to = vec![("to", Attribute::Integer(ElementKind::Float.onnx_type::<T>()))];
         let mask = self.node_with("Cast", &[truth], to, self.shape(truth));
         self.bool_of_mask.insert(mask, truth);
         mask
@@ -151,6 +153,7 @@ impl<T: Float> Lowering<T> {
         value
     }
 
+    /// Returns `x` with the shape `shape`.
     pub(super) fn reshape(&mut self, x: ValueId, shape: &Shape) -> ValueId {
         if self.graph.values[x].shape == *shape {
             return x;
@@ -161,33 +164,36 @@ impl<T: Float> Lowering<T> {
         self.node_with("Reshape", &[x, sizes], attributes, shape.clone())
     }
 
+    /// Returns `x`, expanded to `shape`.
     pub(super) fn expand(&mut self, x: ValueId, shape: &Shape) -> ValueId {
-        let own = self.shape(x);
-        if own == *shape {
+        let x_shape = self.shape(x);
+        if x_shape == *shape {
             return x;
         }
         // `Expand` broadcasts, so a size that does not change is written as 1. The file then does not need this size, which may
         // be dynamic.
-        let added = shape.rank() - own.rank();
-        let same = |axis: usize| axis >= added && own[axis - added] == shape[axis];
-        let sizes: Vec<i64> = (0..shape.rank()).map(|axis| if same(axis) { 1 } else { shape[axis] as i64 }).collect();
+        let added = shape.rank() - x_shape.rank();
+        let is_unchanged = |axis: usize| axis >= added && x_shape[axis - added] == shape[axis];
+        let sizes: Vec<i64> =
+            (0..shape.rank()).map(|axis| if is_unchanged(axis) { 1 } else { shape[axis] as i64 }).collect();
         let sizes = self.integers(sizes);
         let expanded = self.node("Expand", &[x, sizes], shape.clone());
         self.graph.values[expanded].unexpanded = Some(x);
         expanded
     }
 
+    /// Returns `x` with its dimensions in the order `order`.
     pub(super) fn transpose(&mut self, x: ValueId, order: &[usize]) -> ValueId {
         if order.iter().enumerate().all(|(place, &axis)| place == axis) {
             return x;
         }
-        let own = self.shape(x);
-        let shape = order.iter().map(|&axis| own[axis]).collect();
-        self.node_with("Transpose", &[x], vec![("perm", integers(order.iter().copied()))], shape)
+        let x_shape = self.shape(x);
+        let shape = order.iter().map(|&axis| x_shape[axis]).collect();
+        self.node_with("Transpose", &[x], vec![("perm", integers_attribute(order.iter().copied()))], shape)
     }
 }
 
 /// Returns an attribute with a list of sizes.
-pub(super) fn integers(sizes: impl IntoIterator<Item = usize>) -> Attribute {
+pub(super) fn integers_attribute(sizes: impl IntoIterator<Item = usize>) -> Attribute {
     Attribute::Integers(sizes.into_iter().map(|size| size as i64).collect())
 }

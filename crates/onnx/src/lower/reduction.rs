@@ -17,8 +17,8 @@ impl<T: Float> Lowering<T> {
             Reduction::Amin | Reduction::Min => "ReduceMin",
             _ => return Err(self.unsupported()),
         };
-        let own = self.shape(x);
-        let axes: Vec<usize> = (0..own.rank()).filter(|&axis| own[axis] != shape[axis]).collect();
+        let x_shape = self.shape(x);
+        let axes: Vec<usize> = (0..x_shape.rank()).filter(|&axis| x_shape[axis] != shape[axis]).collect();
         Ok(self.reduce(operator, x, &axes))
     }
 

@@ -7,9 +7,9 @@ use wengert_tensor::plan::Op;
 use wengert_tensor::{Float, Tensor};
 
 use super::lowering::Lowering;
-use super::views::integer;
+use super::views::integer_attribute;
 use crate::error::Result;
-use crate::graph::{Graph, Kind, Origin, Source, ValueId};
+use crate::graph::{ElementKind, Graph, Origin, Source, ValueId};
 
 /// Translates the steps of `program` that compute the steps `outputs`. The steps `inputs` are the first inputs of the
 /// graph. Returns an error if an operation has no form in ONNX.
@@ -24,7 +24,7 @@ pub(crate) fn lower<T: Float>(program: &Program<T>, inputs: &[usize], outputs: &
     for &input in inputs {
         let step = &program.steps[input];
         let origin = Origin { operation: step.name, recorded: step.recorded };
-        let value = lowering.graph.add_value(Source::Input, Kind::Float, step.shape.clone(), origin);
+        let value = lowering.graph.add_value(Source::Input, ElementKind::Float, step.shape.clone(), origin);
         lowering.graph.inputs.push(value);
         lowering.values[input] = Some(value);
     }
@@ -42,7 +42,7 @@ pub(crate) fn lower<T: Float>(program: &Program<T>, inputs: &[usize], outputs: &
         }
     }
     lowering.graph.outputs = outputs.iter().filter_map(|&output| lowering.values[output]).collect();
-    Ok(lowering.graph.pruned())
+    Ok(lowering.graph.prune())
 }
 
 /// Returns a flag for each step: true if the outputs depend on the step.
@@ -77,8 +77,8 @@ impl<T: Float> Lowering<T> {
             Op::Unary(op) => {
                 let x = self.input(step, 0)?;
                 // The function is computed before the expansion, on fewer elements.
-                let small = self.unary(op, self.before_expansion(x))?;
-                self.expand(small, shape)
+                let unexpanded = self.unary(op, self.before_expansion(x))?;
+                self.expand(unexpanded, shape)
             }
             Op::Binary(op) => {
                 let operands = [self.input(step, 0)?, self.input(step, 1)?];
@@ -143,7 +143,7 @@ impl<T: Float> Lowering<T> {
             }
             let x = self.input(step, 1)?;
             let operator = if log { "LogSoftmax" } else { "Softmax" };
-            return Ok(self.node_with(operator, &[x], vec![("axis", integer(axis))], step.shape.clone()));
+            return Ok(self.node_with(operator, &[x], vec![("axis", integer_attribute(axis))], step.shape.clone()));
         }
         let x = self.input(step, 0)?;
         Ok(match custom {
@@ -173,6 +173,7 @@ impl<T: Float> Lowering<T> {
         })
     }
 
+    /// Returns the values of all inputs of a step.
     fn inputs(&self, step: &Step<T>) -> Result<Vec<ValueId>> {
         (0..step.inputs.len()).map(|position| self.input(step, position)).collect()
     }

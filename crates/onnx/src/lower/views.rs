@@ -6,13 +6,13 @@ use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
 use super::lowering::Lowering;
 use crate::error::Error;
-use crate::graph::{Attribute, Kind, Source, ValueId};
+use crate::graph::{Attribute, ElementKind, Source, ValueId};
 
 impl<T: Float> Lowering<T> {
     /// Translates a view of `x`. The result has the shape `shape`. Returns an error if the view has no form in ONNX, or
     /// memory cannot hold its positions.
     pub(super) fn view(&mut self, view: &View, x: ValueId, shape: &Shape) -> Result<ValueId, Error> {
-        let own = self.shape(x);
+        let x_shape = self.shape(x);
         Ok(match view {
             View::Expand(_) => self.expand(x, shape),
             View::Reshape(_) => self.reshape(x, shape),
@@ -32,9 +32,10 @@ impl<T: Float> Lowering<T> {
                 self.slice(x, vec![[start, end, axis as i64, step]], shape)
             }
             &View::Diagonal { offset, first, second } => {
-                let (rows, columns) = (own[first], own[second]);
-                let mut order: Vec<usize> = (0..own.rank()).filter(|&axis| axis != first && axis != second).collect();
-                let outer: Shape = order.iter().map(|&axis| own[axis]).collect();
+                let (rows, columns) = (x_shape[first], x_shape[second]);
+                let mut order: Vec<usize> =
+                    (0..x_shape.rank()).filter(|&axis| axis != first && axis != second).collect();
+                let outer: Shape = order.iter().map(|&axis| x_shape[axis]).collect();
                 let rank = outer.rank();
                 order.extend([first, second]);
                 let last = self.transpose(x, &order);
@@ -51,7 +52,7 @@ impl<T: Float> Lowering<T> {
                 let gathered = self.gather(x, windows, axis);
                 // The dimension `axis` has the windows, and the next dimension has the elements of a window. The latter
                 // becomes the last dimension.
-                let mut order: Vec<usize> = (0..=own.rank()).filter(|&other| other != axis + 1).collect();
+                let mut order: Vec<usize> = (0..=x_shape.rank()).filter(|&other| other != axis + 1).collect();
                 order.push(axis + 1);
                 self.transpose(gathered, &order)
             }
@@ -104,32 +105,36 @@ impl<T: Float> Lowering<T> {
     /// Appends a constant with the indices `index`.
     pub(super) fn index(&mut self, index: Tensor<i64>) -> ValueId {
         let shape = index.shape().clone();
-        self.graph.add_value(Source::Index(index), Kind::Integer, shape, self.origin)
+        self.graph.add_value(Source::Indices(index), ElementKind::Integer, shape, self.origin)
     }
 
     /// Returns the slices of `x` with the indices `index` along `axis`.
     pub(super) fn gather(&mut self, x: ValueId, index: ValueId, axis: usize) -> ValueId {
         let shape = self.shape(x).replaced(axis..axis + 1, &self.shape(index));
-        self.node_with("Gather", &[x, index], vec![("axis", integer(axis))], shape)
+        self.node_with("Gather", &[x, index], vec![("axis", integer_attribute(axis))], shape)
     }
 
     /// Returns the concatenation of `parts` along `axis`.
     pub(super) fn cat(&mut self, parts: &[ValueId], axis: usize, shape: &Shape) -> ValueId {
-        self.node_with("Concat", parts, vec![("axis", integer(axis))], shape.clone())
+        self.node_with("Concat", parts, vec![("axis", integer_attribute(axis))], shape.clone())
     }
 
     /// Returns the matrix product. Its operator broadcasts the dimensions of the batch.
     pub(super) fn matmul(&mut self, x: ValueId, y: ValueId, shape: &Shape) -> ValueId {
-        let matrix = |shape: &Shape| shape[shape.rank() - 2..].to_vec();
+        let matrix_size = |shape: &Shape| shape[shape.rank() - 2..].to_vec();
         let [mut left, right] = [x, y].map(|factor| {
-            let (before, whole) = (self.before_expansion(factor), self.shape(factor));
-            let own = self.shape(before);
+            let (before, expanded_shape) = (self.before_expansion(factor), self.shape(factor));
+            let shape_before = self.shape(before);
             // `MatMul` does not broadcast the last two dimensions, so an expansion of these dimensions is kept.
-            if own.rank() >= 2 && matrix(&own) == matrix(&whole) { before } else { factor }
+            if shape_before.rank() >= 2 && matrix_size(&shape_before) == matrix_size(&expanded_shape) {
+                before
+            } else {
+                factor
+            }
         });
         let batch = |value: ValueId| {
-            let own = self.shape(value);
-            Shape::from(&own[..own.rank() - 2])
+            let shape_before = self.shape(value);
+            Shape::from(&shape_before[..shape_before.rank() - 2])
         };
         let expected = Shape::from(&shape[..shape.rank() - 2]);
         if !join(&[&batch(left), &batch(right)]).is_ok_and(|joint| joint == expected) {
@@ -140,6 +145,6 @@ impl<T: Float> Lowering<T> {
 }
 
 /// Returns an attribute with one size.
-pub(super) fn integer(size: usize) -> Attribute {
+pub(super) fn integer_attribute(size: usize) -> Attribute {
     Attribute::Integer(size as i64)
 }

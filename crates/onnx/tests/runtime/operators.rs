@@ -63,10 +63,10 @@ fn test(operator: &str, inputs: &[&Value]) -> Value {
 }
 
 fn reshape(node: &Node, x: &Value, sizes: &Tensor<i64>) -> Value {
-    let own = shape(x);
+    let x_shape = shape(x);
     let keeps_zeros = node.integer("allowzero", 0) == 1;
     let sizes = sizes.iter().enumerate().map(|(axis, size)| match size {
-        0 if !keeps_zeros => own[axis] as isize,
+        0 if !keeps_zeros => x_shape[axis] as isize,
         size => size as isize,
     });
     let sizes: Vec<isize> = sizes.collect();

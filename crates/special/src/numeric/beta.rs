@@ -31,14 +31,14 @@ pub(crate) fn beta_density(a: f64, b: f64, x: f64) -> f64 {
     if !(a > 0.0 && b > 0.0) || x.is_nan() {
         return f64::NAN;
     }
-    let edge = |a: f64, b: f64| match a {
+    let density_at_end = |a: f64, b: f64| match a {
         _ if a < 1.0 => f64::INFINITY,
         1.0 => b,
         _ => 0.0,
     };
     match x {
-        0.0 => edge(a, b),
-        1.0 => edge(b, a),
+        0.0 => density_at_end(a, b),
+        1.0 => density_at_end(b, a),
         _ if !(0.0..1.0).contains(&x) => 0.0,
         _ => weight(a, b, [x, 1.0 - x]) / (x * (1.0 - x)),
     }
@@ -61,13 +61,14 @@ pub(crate) fn betainc(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> f
         return f64::from(u8::from(is_value));
     }
     if x > (a + 1.0) / (a + b + 2.0) {
-        let other = lower(b, a, [y, x], [orders[1], orders[0]]);
+        let other = lower_betainc(b, a, [y, x], [orders[1], orders[0]]);
         return if is_value { 1.0 - other } else { -other };
     }
-    lower(a, b, [x, y], orders)
+    lower_betainc(a, b, [x, y], orders)
 }
 
-fn lower(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> f64 {
+/// Computes a derivative of I(a, b, x), as [`betainc`] does, by the continued fraction of I(a, b, x) itself.
+fn lower_betainc(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> f64 {
     // The Taylor coefficients of ln w in a and b, with the weight w = xᵃ yᵇ / (a B(a, b)). The constant term is replaced by 0, so the
     // exponential of this jet is the jet of w divided by the value of w.
     let logarithm = |i, j| {
@@ -82,14 +83,14 @@ fn lower(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> f64 {
         slope / (factorial(i) * factorial(j))
     };
     let weight = Jet::new(orders, logarithm).exp().scaled(weight(a, b, [x, y]) / a);
-    (weight / fraction(a, b, [x, y], orders)).derivative()
+    (weight / betainc_fraction(a, b, [x, y], orders)).derivative()
 }
 
 /// Computes w / I(a, b, x) for the weight w = xᵃ yᵇ / (a B(a, b)), as a continued fraction.
 ///
 /// The fraction is the even part of the fraction 8.17.22. Its first term λ = a y - b x is small near the mean, so a large a loses no
 /// digits (A. R. DiDonato and A. H. Morris, "Significant digit computation of the incomplete beta function ratios", 1992, equation 9).
-fn fraction(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> Jet {
+fn betainc_fraction(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> Jet {
     let linear = |value: f64, slopes: [f64; 2]| Jet::linear(orders, value, slopes);
     let number = |value: f64| linear(value, [0.0; 2]);
     let lambda = linear(y * a - x * b, [y, -x]);
@@ -111,10 +112,10 @@ fn fraction(a: f64, b: f64, [x, y]: [f64; 2], orders: [usize; 2]) -> Jet {
 pub(crate) fn ln_betainc(a: f64, b: f64, [x, y]: [f64; 2]) -> [f64; 2] {
     let [exponent, factor] = weight_parts(a, b, [x, y]);
     if x > (a + 1.0) / (a + b + 2.0) {
-        let value = 1.0 - lower(b, a, [y, x], [0, 0]);
+        let value = 1.0 - lower_betainc(b, a, [y, x], [0, 0]);
         return [value.ln(), exponent.exp() * factor / value];
     }
-    let slope = a * fraction(a, b, [x, y], [0, 0]).value();
+    let slope = a * betainc_fraction(a, b, [x, y], [0, 0]).value();
     [exponent + (factor / slope).ln(), slope]
 }
 

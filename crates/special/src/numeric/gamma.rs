@@ -36,8 +36,8 @@ pub(crate) fn betaln(a: f64, b: f64) -> f64 {
         // Stirling's formula gives ln Γ(b) - ln Γ(a + b).
         return lgamma(a) + (a - (b - 0.5) * (a / b).ln_1p() - a * (a + b).ln() + rest);
     }
-    let share = a / (a + b);
-    (a - 0.5) * share.ln() - b * (a / b).ln_1p() - 0.5 * b.ln() + 0.5 * (2.0 * PI).ln() + (stirling_error(a) + rest)
+    let ratio = a / (a + b);
+    (a - 0.5) * ratio.ln() - b * (a / b).ln_1p() - 0.5 * b.ln() + 0.5 * (2.0 * PI).ln() + (stirling_error(a) + rest)
 }
 
 /// Computes the derivative of order `n` of the digamma function ψ at x > 0. For n = 0, this is ψ itself. A recurrence increases x
@@ -70,9 +70,9 @@ pub(crate) fn polygamma(n: usize, x: f64) -> f64 {
     if n == 0 {
         return x.ln() - 0.5 / x - series.sum::<f64>() - sum;
     }
-    let size = factorial(n) * sum + factorial(n - 1) * x.powi(-order) + 0.5 * factorial(n) * x.powi(-order - 1);
+    let magnitude = factorial(n) * sum + factorial(n - 1) * x.powi(-order) + 0.5 * factorial(n) * x.powi(-order - 1);
     let sign = if n % 2 == 1 { 1.0 } else { -1.0 };
-    sign * (size + series.sum::<f64>())
+    sign * (magnitude + series.sum::<f64>())
 }
 
 /// Computes xᵃ e⁻ˣ / Γ(a + 1) from Stirling's formula and the error of this formula. For a small a, x/a may overflow, so the logarithm is
@@ -110,9 +110,9 @@ pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
     if !(a >= 0.0 && x >= 0.0) || a == 0.0 && x == 0.0 || a.is_infinite() && x.is_infinite() {
         return f64::NAN;
     }
-    let is_none = x == 0.0 || a.is_infinite();
-    if is_none || x.is_infinite() || a == 0.0 && order == 0 {
-        return f64::from(u8::from(order == 0 && is_none == upper));
+    let is_lower_zero = x == 0.0 || a.is_infinite();
+    if is_lower_zero || x.is_infinite() || a == 0.0 && order == 0 {
+        return f64::from(u8::from(order == 0 && is_lower_zero == upper));
     }
     if large::is_large(a, x) {
         return large::gammainc(a, x, upper, order);
@@ -134,11 +134,11 @@ pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
     }
     let weight = Jet::new(orders, logarithm).exp().scaled(scale);
     let is_series = x < a + 1.0;
-    let share = match is_series {
-        true => weight * series(a, x, orders),
-        false => weight * Jet::linear(orders, a, [1.0, 0.0]) / fraction(a, x, orders),
+    let incomplete = match is_series {
+        true => weight * lower_series(a, x, orders),
+        false => weight * Jet::linear(orders, a, [1.0, 0.0]) / upper_fraction(a, x, orders),
     };
-    let derivative = share.derivative();
+    let derivative = incomplete.derivative();
     match (is_series == upper, order) {
         (false, _) => derivative,
         (true, 0) => 1.0 - derivative,
@@ -169,7 +169,7 @@ fn upper_near_zero(a: f64, x: f64) -> f64 {
 }
 
 /// Sums the series 1 + x / (a + 1) + x² / ((a + 1) (a + 2)) + …
-fn series(a: f64, x: f64, orders: [usize; 2]) -> Jet {
+fn lower_series(a: f64, x: f64, orders: [usize; 2]) -> Jet {
     let mut term = Jet::linear(orders, 1.0, [0.0; 2]);
     let mut sum = term;
     for n in 1..1_000_000 {
@@ -184,7 +184,7 @@ fn series(a: f64, x: f64, orders: [usize; 2]) -> Jet {
 }
 
 /// Computes the continued fraction x + 1 - a - (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …)).
-fn fraction(a: f64, x: f64, orders: [usize; 2]) -> Jet {
+fn upper_fraction(a: f64, x: f64, orders: [usize; 2]) -> Jet {
     continued_fraction(Jet::linear(orders, x + 1.0 - a, [-1.0, 0.0]), |k| {
         (Jet::linear(orders, k * (a - k), [k, 0.0]), Jet::linear(orders, x + 2.0 * k + 1.0 - a, [-1.0, 0.0]))
     })

@@ -10,16 +10,16 @@ use super::normal::ndtri;
 use libm::lgamma;
 
 /// The logarithm of the smallest number above 0, 2⁻¹⁰⁷⁴. The exponential of a number below it underflows to 0.
-const LEAST: f64 = -744.5;
+const MIN_LOG: f64 = -744.5;
 
 /// Finds the root u of `logarithm`(u) = `target` by Newton's method. `logarithm` returns a value and its derivative with respect to u. The
 /// derivative has the sign `sign`.
-fn solve(start: f64, target: f64, sign: f64, logarithm: impl Fn(f64) -> (f64, f64)) -> f64 {
+fn solve_by_newton(start: f64, target: f64, sign: f64, logarithm: impl Fn(f64) -> (f64, f64)) -> f64 {
     let mut u = start;
-    let mut last = f64::INFINITY;
+    let mut previous_step = f64::INFINITY;
     for _ in 0..200 {
         // Beyond these bounds, eᵘ is 0 or infinite.
-        if u.abs() > -LEAST {
+        if u.abs() > -MIN_LOG {
             break;
         }
         let (value, slope) = logarithm(u);
@@ -30,10 +30,10 @@ fn solve(start: f64, target: f64, sign: f64, logarithm: impl Fn(f64) -> (f64, f6
         let step = step.clamp(-50.0, 50.0);
         u += step;
         // Ends when a step is as small as the rounding errors, because further steps would not be smaller.
-        if step.abs() <= 2.0 * f64::EPSILON * u.abs() || step.abs() < 1e-13 && step.abs() >= last {
+        if step.abs() <= 2.0 * f64::EPSILON * u.abs() || step.abs() < 1e-13 && step.abs() >= previous_step {
             break;
         }
-        last = step.abs();
+        previous_step = step.abs();
     }
     u
 }
@@ -54,13 +54,13 @@ pub(crate) fn gammaincinv(a: f64, p: f64, upper: bool) -> f64 {
     let z = if upper { -ndtri(p) } else { ndtri(p) };
     let root = 1.0 - 1.0 / (9.0 * a) + z / (3.0 * a.sqrt());
     let share = if upper { (-p).ln_1p() } else { p.ln() };
-    let small = (share + lgamma(a + 1.0)) / a;
-    let start = if root > 0.3 { a.ln() + 3.0 * root.ln() } else { small };
-    if start < LEAST {
+    let start_near_zero = (share + lgamma(a + 1.0)) / a;
+    let start = if root > 0.3 { a.ln() + 3.0 * root.ln() } else { start_near_zero };
+    if start < MIN_LOG {
         return 0.0;
     }
     let sign = if upper { -1.0 } else { 1.0 };
-    let u = solve(start, p.ln(), sign, |u| {
+    let u = solve_by_newton(start, p.ln(), sign, |u| {
         let x = u.exp();
         let tail = gammainc(a, x, upper, 0);
         (tail.ln(), sign * gamma_density(a, x) * x / tail)
@@ -102,7 +102,7 @@ pub(crate) fn logit_of_betaincinv(a: f64, b: f64, [p, q]: [f64; 2]) -> f64 {
     // If neither parameter is small, the logit is nearly normal, which gives a nearer start.
     let is_normal = a >= 1.0 && b >= 1.0;
     let start = if is_normal { (a / b).ln() + ndtri(p) * (1.0 / a + 1.0 / b).sqrt() } else { root };
-    solve(start.clamp(LEAST, -LEAST), p.ln(), 1.0, |t| {
+    solve_by_newton(start.clamp(MIN_LOG, -MIN_LOG), p.ln(), 1.0, |t| {
         let [value, slope] = ln_betainc(a, b, parts_of_logit(t));
         (value, slope)
     })

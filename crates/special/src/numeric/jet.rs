@@ -6,26 +6,26 @@
 use std::ops::{Add, Div, Mul};
 
 /// The maximum number of coefficients of a jet.
-pub(crate) const TERMS: usize = 16;
+pub(crate) const MAX_COEFFICIENTS: usize = 16;
 
 /// A Taylor series: the coefficients of εⁱ δʲ of a function of (a + ε, b + δ), where i and j run from 0 to the two `orders`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jet {
     orders: [usize; 2],
-    coefficients: [f64; TERMS],
+    coefficients: [f64; MAX_COEFFICIENTS],
 }
 
 impl Jet {
-    /// Returns true if a jet of these orders has at most [`TERMS`] coefficients.
+    /// Returns true if a jet of these orders has at most [`MAX_COEFFICIENTS`] coefficients.
     pub(crate) fn fits([rows, columns]: [usize; 2]) -> bool {
-        (rows + 1).saturating_mul(columns + 1) <= TERMS
+        (rows + 1).saturating_mul(columns + 1) <= MAX_COEFFICIENTS
     }
 
     /// Returns the jet whose coefficient of εⁱ δʲ is `coefficient`(i, j).
     pub(crate) fn new(orders: [usize; 2], coefficient: impl Fn(usize, usize) -> f64) -> Self {
-        let mut jet = Jet { orders, coefficients: [0.0; TERMS] };
+        let mut jet = Jet { orders, coefficients: [0.0; MAX_COEFFICIENTS] };
         for (i, j) in jet.indices() {
-            jet.coefficients[jet.place(i, j)] = coefficient(i, j);
+            jet.coefficients[jet.index_of(i, j)] = coefficient(i, j);
         }
         jet
     }
@@ -40,14 +40,17 @@ impl Jet {
         })
     }
 
-    fn place(&self, i: usize, j: usize) -> usize {
+    /// Returns the index in `coefficients` of the coefficient of εⁱ δʲ.
+    fn index_of(&self, i: usize, j: usize) -> usize {
         i * (self.orders[1] + 1) + j
     }
 
-    fn at(&self, i: usize, j: usize) -> f64 {
-        self.coefficients[self.place(i, j)]
+    /// Returns the coefficient of εⁱ δʲ.
+    fn coefficient(&self, i: usize, j: usize) -> f64 {
+        self.coefficients[self.index_of(i, j)]
     }
 
+    /// Returns the exponents (i, j) of all coefficients, in the order of their storage.
     fn indices(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let [rows, columns] = self.orders;
         (0..=rows).flat_map(move |i| (0..=columns).map(move |j| (i, j)))
@@ -67,12 +70,12 @@ impl Jet {
     /// highest orders of the jet.
     pub(crate) fn derivative(&self) -> f64 {
         let [i, j] = self.orders;
-        self.at(i, j) * factorial(i) * factorial(j)
+        self.coefficient(i, j) * factorial(i) * factorial(j)
     }
 
     /// Returns the jet of the exponential of the jet's function.
     pub(crate) fn exp(&self) -> Self {
-        let mut e = Jet { orders: self.orders, coefficients: [0.0; TERMS] };
+        let mut e = Jet { orders: self.orders, coefficients: [0.0; MAX_COEFFICIENTS] };
         e.coefficients[0] = self.value().exp();
         for (i, j) in self.indices().skip(1) {
             // The derivative of E = exp L with respect to one variable is E L'. The product's coefficients give the next coefficient of E.
@@ -81,11 +84,11 @@ impl Jet {
                 for q in 0..=j {
                     let weight = if i > 0 { p } else { q };
                     if weight > 0 {
-                        sum += weight as f64 * self.at(p, q) * e.at(i - p, j - q);
+                        sum += weight as f64 * self.coefficient(p, q) * e.coefficient(i - p, j - q);
                     }
                 }
             }
-            e.coefficients[e.place(i, j)] = sum / if i > 0 { i } else { j } as f64;
+            e.coefficients[e.index_of(i, j)] = sum / if i > 0 { i } else { j } as f64;
         }
         e
     }
@@ -128,7 +131,7 @@ impl Mul for Jet {
             let mut sum = 0.0;
             for p in 0..=i {
                 for q in 0..=j {
-                    sum += self.at(p, q) * other.at(i - p, j - q);
+                    sum += self.coefficient(p, q) * other.coefficient(i - p, j - q);
                 }
             }
             sum
@@ -140,17 +143,17 @@ impl Div for Jet {
     type Output = Jet;
 
     fn div(self, other: Jet) -> Jet {
-        let mut quotient = Jet { orders: self.orders, coefficients: [0.0; TERMS] };
+        let mut quotient = Jet { orders: self.orders, coefficients: [0.0; MAX_COEFFICIENTS] };
         for (i, j) in self.indices() {
-            let mut rest = self.at(i, j);
+            let mut rest = self.coefficient(i, j);
             for p in 0..=i {
                 for q in 0..=j {
                     if p + q > 0 {
-                        rest -= other.at(p, q) * quotient.at(i - p, j - q);
+                        rest -= other.coefficient(p, q) * quotient.coefficient(i - p, j - q);
                     }
                 }
             }
-            quotient.coefficients[quotient.place(i, j)] = rest / other.value();
+            quotient.coefficients[quotient.index_of(i, j)] = rest / other.value();
         }
         quotient
     }

@@ -10,11 +10,11 @@ use super::log1p_minus;
 use super::normal::erfcx;
 
 /// The smallest parameter a for which [`gammainc`] is accurate: the neglected term of the expansion is below a⁻² / 300.
-const LEAST_PARAMETER: f64 = 1e6;
+const MIN_PARAMETER: f64 = 1e6;
 
-/// The largest |μ| for which the expansion is used, where μ = (x - a) / a. Farther from the mean a, the continued fraction and the series need less
-/// than 500 terms.
-const LARGEST_DISTANCE: f64 = 0.1;
+/// The largest |μ| for which the expansion is used, where μ = (x - a) / a. Farther from the mean a, the continued fraction and the series
+/// need less than 500 terms.
+const MAX_DISTANCE: f64 = 0.1;
 
 /// The Taylor coefficients of η / μ as a function of μ.
 const ETA: [f64; 17] = [
@@ -38,7 +38,7 @@ const ETA: [f64; 17] = [
 ];
 
 /// The Taylor coefficients of the first coefficient of the expansion, 1/μ - 1/η, as a function of η.
-const FIRST: [f64; 13] = [
+const FIRST_COEFFICIENT: [f64; 13] = [
     -1.0 / 3.0,
     1.0 / 12.0,
     -0.014_814_814_814_814_815,
@@ -55,7 +55,7 @@ const FIRST: [f64; 13] = [
 ];
 
 /// The Taylor coefficients, in powers of η, of 1/η³ - 1/μ³ - 1/μ² - 1/(12 μ). This second coefficient of the expansion is divided by a.
-const SECOND: [f64; 8] = [
+const SECOND_COEFFICIENT: [f64; 8] = [
     -0.001_851_851_851_851_851_8,
     -0.003_472_222_222_222_222,
     0.002_645_502_645_502_645_3,
@@ -68,7 +68,7 @@ const SECOND: [f64; 8] = [
 
 /// Returns true if [`gammainc`] is accurate for these arguments.
 pub(crate) fn is_large(a: f64, x: f64) -> bool {
-    a >= LEAST_PARAMETER && (x - a).abs() <= LARGEST_DISTANCE * a
+    a >= MIN_PARAMETER && (x - a).abs() <= MAX_DISTANCE * a
 }
 
 /// Computes the derivative of order `order` with respect to a of the regularised incomplete gamma function: the upper one if `upper` is
@@ -76,12 +76,13 @@ pub(crate) fn is_large(a: f64, x: f64) -> bool {
 pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
     let exponent = a * log1p_minus((x - a) / a, x / a);
     if order > 0 {
-        let slope = slope(a, x, order - 1).scaled(exponent.exp() / (2.0 * PI * a).sqrt()).derivative();
-        return if upper { -slope } else { slope };
+        let scaled_slope = scaled_slope(a, x, order - 1).scaled(exponent.exp() / (2.0 * PI * a).sqrt()).derivative();
+        return if upper { -scaled_slope } else { scaled_slope };
     }
     let mu = Jet::linear([0, 0], (x - a) / a, [0.0; 2]);
     let eta = mu * taylor(&ETA, mu);
-    let term = (taylor(&FIRST, eta).value() + taylor(&SECOND, eta).value() / a) / (2.0 * PI * a).sqrt();
+    let term = (taylor(&FIRST_COEFFICIENT, eta).value() + taylor(&SECOND_COEFFICIENT, eta).value() / a)
+        / (2.0 * PI * a).sqrt();
     // The tail probability beyond x: of the upper tail if x is above the mean a, else of the lower one.
     let is_upper = x > a;
     let normal = 0.5 * erfcx((-exponent).max(0.0).sqrt());
@@ -92,9 +93,9 @@ pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
 /// Returns the derivative of the regularised lower incomplete gamma function with respect to a, divided by the factor
 /// exp(-a η²/2) / √(2π a), as a jet in a.
 ///
-/// With T = `FIRST` + `SECOND` / a, the lower function is Φ(√a η) - exp(-a η²/2) T / √(2π a), where Φ is the normal distribution function.
-/// Its derivative follows from a ∂η/∂a = -μ/η and ∂(-a η²/2)/∂a = ln(1 + μ).
-fn slope(a: f64, x: f64, order: usize) -> Jet {
+/// With T = `FIRST_COEFFICIENT` + `SECOND_COEFFICIENT` / a, the lower function is Φ(√a η) - exp(-a η²/2) T / √(2π a), where Φ is the normal
+/// distribution function. Its derivative follows from a ∂η/∂a = -μ/η and ∂(-a η²/2)/∂a = ln(1 + μ).
+fn scaled_slope(a: f64, x: f64, order: usize) -> Jet {
     let orders = [order, 0];
     let number = |value: f64| Jet::linear(orders, value, [0.0; 2]);
     let inverse = number(1.0) / Jet::linear(orders, a, [1.0, 0.0]);
@@ -102,9 +103,10 @@ fn slope(a: f64, x: f64, order: usize) -> Jet {
     mu.set_value((x - a) / a);
     let root = taylor(&ETA, mu);
     let (eta, ratio) = (mu * root, number(1.0) / root);
-    let (first, second) = (taylor(&FIRST, eta), taylor(&SECOND, eta));
+    let (first, second) = (taylor(&FIRST_COEFFICIENT, eta), taylor(&SECOND_COEFFICIENT, eta));
     let term = first + second * inverse;
-    let slope_of_term = taylor(&derivative(&FIRST), eta) + taylor(&derivative(&SECOND), eta) * inverse;
+    let slope_of_term =
+        taylor(&derivative(&FIRST_COEFFICIENT), eta) + taylor(&derivative(&SECOND_COEFFICIENT), eta) * inverse;
     let slope_of_eta = ratio.scaled(-1.0) * inverse;
     // The Taylor coefficients of ln(x/a) in a. `factor` has the coefficients of the logarithm of exp(-a η²/2) / √(2π a), without the constant
     // term.

@@ -52,7 +52,7 @@ pub(crate) fn log1mexp(x: f64) -> f64 {
 }
 
 /// Computes the derivative of ln Φ at y: φ(y) / Φ(y), where φ is the density and Φ the distribution function of the normal distribution.
-fn slope_of_log(y: f64) -> f64 {
+fn log_ndtr_slope(y: f64) -> f64 {
     (2.0 / PI).sqrt() / erfcx(-y * FRAC_1_SQRT_2)
 }
 
@@ -70,14 +70,14 @@ pub(crate) fn ndtri(p: f64) -> f64 {
     }
     let distance = 2.0 * (p - 0.5);
     let t = (-2.0 * tail.ln()).sqrt();
-    let above = polynomial(t, &[0.010_328, 0.802_853, 2.515_517]);
-    let mut y = above / polynomial(t, &[0.001_308, 0.189_269, 1.432_788, 1.0]) - t;
+    let numerator = polynomial(t, &[0.010_328, 0.802_853, 2.515_517]);
+    let mut y = numerator / polynomial(t, &[0.001_308, 0.189_269, 1.432_788, 1.0]) - t;
     for _ in 0..8 {
         let step = if tail > 0.1 {
             let density = (-0.5 * y * y).exp() / (2.0 * PI).sqrt();
             (-distance.abs() - erf(y * FRAC_1_SQRT_2)) / (2.0 * density)
         } else {
-            (tail.ln() - log_ndtr(y)) / slope_of_log(y)
+            (tail.ln() - log_ndtr(y)) / log_ndtr_slope(y)
         };
         y += step;
         if step.abs() <= f64::EPSILON * y.abs() {

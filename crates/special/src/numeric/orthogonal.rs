@@ -62,34 +62,34 @@ pub(crate) fn derivative(family: Family, n: usize, order: usize, x: f64) -> f64 
     if order > n {
         return 0.0;
     }
-    let (mut before, mut now) = (vec![0.0; order + 1], vec![0.0; order + 1]);
-    now[0] = 1.0;
+    let (mut previous, mut current) = (vec![0.0; order + 1], vec![0.0; order + 1]);
+    current[0] = 1.0;
     for k in 0..n {
         let [a, b, c, d] = family.coefficients(k);
         for m in 0..=order {
             // The m-th derivative is 0 for degrees below m. Its product with an infinite x would be NaN.
-            let same = if m <= k { (a * x + b) * now[m] } else { 0.0 };
-            let lower = if m > 0 { m as f64 * a * now[m - 1] } else { 0.0 };
-            let earlier = if k > 0 { c * before[m] } else { 0.0 };
-            // Overwrites `before` with the values of degree k + 1. The swap below makes them the current values.
-            before[m] = (same + lower - earlier) / d;
+            let from_current = if m <= k { (a * x + b) * current[m] } else { 0.0 };
+            let from_lower_derivative = if m > 0 { m as f64 * a * current[m - 1] } else { 0.0 };
+            let from_previous = if k > 0 { c * previous[m] } else { 0.0 };
+            // Overwrites `previous` with the values of degree k + 1. The swap below makes them the current values.
+            previous[m] = (from_current + from_lower_derivative - from_previous) / d;
         }
-        std::mem::swap(&mut before, &mut now);
+        std::mem::swap(&mut previous, &mut current);
     }
-    now[order]
+    current[order]
 }
 
 /// Computes the polynomial of degree `n` at `x`.
 fn value(family: Family, n: usize, x: f64) -> f64 {
-    let (mut before, mut now) = (0.0, 1.0);
+    let (mut previous, mut current) = (0.0, 1.0);
     for k in 0..n {
         let [a, b, c, d] = family.coefficients(k);
-        let earlier = if k > 0 { c * before } else { 0.0 };
-        (before, now) = (now, ((a * x + b) * now - earlier) / d);
+        let from_previous = if k > 0 { c * previous } else { 0.0 };
+        (previous, current) = (current, ((a * x + b) * current - from_previous) / d);
         // All higher degrees are NaN too.
-        if now.is_nan() {
+        if current.is_nan() {
             break;
         }
     }
-    now
+    current
 }

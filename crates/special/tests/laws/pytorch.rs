@@ -1,5 +1,5 @@
-//! Compares values and derivatives of orders 1 and 2 with figures that `tools/derivative_cases.py` computed with PyTorch. Also compares [`Vmap`] over
-//! a batch of two examples with a loop over the examples.
+//! Compares values and derivatives of orders 1 and 2 with figures that `tools/derivative_cases.py` computed with PyTorch. Also compares
+//! [`Vmap`] over a batch of two examples with a loop over the examples.
 
 use serde_json::Value;
 use wengert_autograd::prelude::*;
@@ -17,7 +17,7 @@ fn tensors(list: &Value) -> Vec<Option<Tensor<f64>>> {
     list.as_array().unwrap().iter().map(one).collect()
 }
 
-fn function<'t>(name: &str, x: &[Var<'t, f64>]) -> Var<'t, f64> {
+fn apply_named<'t>(name: &str, x: &[Var<'t, f64>]) -> Var<'t, f64> {
     let shape = Tensor::from([[0.7], [2.5]]);
     match name {
         "ndtr" => x[0].ndtr(),
@@ -52,49 +52,49 @@ fn weighted<'t>(tape: &'t Tape<f64>, list: &[Var<'t, f64>], weight: fn(f64) -> f
     sum
 }
 
-/// Asserts that `got` equals `expected`. The error is relative to the largest element of `expected`, or to 1 if that is larger. `None` stands for
-/// zeros.
-fn check(what: &str, got: &Var<'_, f64>, expected: Option<&Tensor<f64>>, tolerance: f64) {
+/// Asserts that `got` equals `expected`. The error is relative to the largest element of `expected`, or to 1 if that is larger. `None`
+/// stands for zeros.
+fn assert_close(name: &str, got: &Var<'_, f64>, expected: Option<&Tensor<f64>>, tolerance: f64) {
     let got = got.value();
     let expected = expected.cloned().unwrap_or_else(|| Tensor::zeros(got.shape()));
-    assert_eq!(got.shape(), expected.shape(), "{what}");
+    assert_eq!(got.shape(), expected.shape(), "{name}");
     let scale = expected.iter().fold(1.0, |all: f64, x| all.max(x.abs()));
     for (got, expected) in got.iter().zip(expected.iter()) {
-        assert!((got - expected).abs() <= tolerance * scale, "{what}: {got:e}, but PyTorch gives {expected:e}");
+        assert!((got - expected).abs() <= tolerance * scale, "{name}: {got:e}, but PyTorch gives {expected:e}");
     }
 }
 
 #[test]
-fn values_and_derivatives() {
+fn values_and_derivatives_are_pytorchs() {
     let cases: Value = serde_json::from_str(include_str!("../pytorch.json")).unwrap();
     for case in cases.as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
         let tape = Tape::<f64>::new();
         let inputs: Vec<Var<'_, f64>> = tensors(&case["inputs"]).into_iter().flatten().map(|x| tape.var(&x)).collect();
-        let value = function(name, &inputs);
+        let value = apply_named(name, &inputs);
         // PyTorch's trigamma function has nine correct digits. PyTorch's second derivatives of the other functions have about ten.
-        let digits = |tolerance: f64| if name == "polygamma1" { 1e-9 } else { tolerance };
-        check(name, &value, tensors(&case["outputs"])[0].as_ref(), digits(1e-13));
+        let tolerance_for = |tolerance: f64| if name == "polygamma1" { 1e-9 } else { tolerance };
+        assert_close(name, &value, tensors(&case["outputs"])[0].as_ref(), tolerance_for(1e-13));
         let total = weighted(&tape, &[value], f64::cos);
         let first: Vec<Var<'_, f64>> = inputs.iter().map(|&x| total.grad_or_zeros([x])[0]).collect();
         let sum = weighted(&tape, &first, f64::sin);
         let expected = tensors(&case["first"]).into_iter().zip(tensors(&case["second"]));
         for ((&x, slope), (first, second)) in inputs.iter().zip(&first).zip(expected) {
-            check(&format!("{name}, first derivative"), slope, first.as_ref(), digits(1e-12));
+            assert_close(&format!("{name}, first derivative"), slope, first.as_ref(), tolerance_for(1e-12));
             let slope = sum.grad_or_zeros([x])[0];
-            check(&format!("{name}, second derivative"), &slope, second.as_ref(), 1e-9);
+            assert_close(&format!("{name}, second derivative"), &slope, second.as_ref(), 1e-9);
         }
     }
 }
 
 /// Returns the value of a function, and the gradient of the square of the value with respect to the first input.
 fn with_gradient<'t>(name: &str, x: &[Var<'t, f64>]) -> [Var<'t, f64>; 2] {
-    let y = function(name, x);
+    let y = apply_named(name, x);
     [y, (y * y).sum(..).grad_or_zeros([x[0]])[0]]
 }
 
 #[test]
-fn a_batch_equals_a_loop() {
+fn vmap_equals_a_loop() {
     let cases: Value = serde_json::from_str(include_str!("../pytorch.json")).unwrap();
     for case in cases.as_array().unwrap() {
         let name = case["name"].as_str().unwrap();

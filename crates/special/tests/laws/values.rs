@@ -8,11 +8,11 @@ use wengert_special::prelude::*;
 
 /// A function that computes a special function for each row of a table. It gets the columns of the table as tensors. The last column has the
 /// expected results.
-type Columns<T> = fn(&[Tensor<T>]) -> Tensor<T>;
+type ColumnFunction<T> = fn(&[Tensor<T>]) -> Tensor<T>;
 
 /// Returns for each function the name of its table, the function, the largest permitted error in f64, and a size. Errors are relative to the
 /// expected value, or to this size if it is larger.
-fn functions<T: Float>() -> Vec<(&'static str, Columns<T>, f64, f64)> {
+fn functions<T: Float>() -> Vec<(&'static str, ColumnFunction<T>, f64, f64)> {
     vec![
         ("log_ndtr", |x| x[0].log_ndtr(), 3e-15, 0.0),
         ("ndtr", |x| x[0].ndtr(), 3e-15, 0.0),
@@ -68,16 +68,21 @@ fn columns<T: Float>(rows: &Value) -> Vec<Tensor<T>> {
 }
 
 /// Returns the largest error of the elements of `got`, and the index of this element. Each error is relative to the largest of `want`,
-/// `least` and the smallest normal number of f32.
-fn error<T: Float>(got: &Tensor<T>, want: &Tensor<T>, least: f64) -> (f64, usize) {
+/// `min_scale` and the smallest normal number of f32.
+fn largest_error<T: Float>(got: &Tensor<T>, want: &Tensor<T>, min_scale: f64) -> (f64, usize) {
     assert_eq!(got.shape(), want.shape());
-    let one = |(got, want): (T, T)| {
+    let relative_error = |(got, want): (T, T)| {
         let (got, want) = (got.to_f64(), want.to_f64());
-        let size = want.abs().max(least).max(f64::from(f32::MIN_POSITIVE));
+        let size = want.abs().max(min_scale).max(f64::from(f32::MIN_POSITIVE));
         if got == want { 0.0 } else { (got - want).abs() / size }
     };
-    let errors = got.iter().zip(want.iter()).map(one).enumerate();
-    errors.fold((0.0, 0), |(most, at), (k, error)| if error > most || error.is_nan() { (error, k) } else { (most, at) })
+    let errors = got.iter().zip(want.iter()).map(relative_error).enumerate();
+    errors.fold(
+        (0.0, 0),
+        |(most, at), (k, largest_error)| {
+            if largest_error > most || largest_error.is_nan() { (largest_error, k) } else { (most, at) }
+        },
+    )
 }
 
 #[test]
@@ -85,15 +90,15 @@ fn every_function_has_its_accuracy_in_both_types() {
     let cases = cases();
     let mut wrong = String::new();
     let doubles = functions::<f64>().into_iter().zip(functions::<f32>());
-    for ((name, double, tolerance, least), (_, single, ..)) in doubles {
+    for ((name, double, tolerance, min_scale), (_, single, ..)) in doubles {
         let x = columns::<f64>(&cases[name]);
-        let (error64, at) = error(&double(&x), x.last().unwrap(), least);
+        let (error64, at) = largest_error(&double(&x), x.last().unwrap(), min_scale);
         if error64.is_nan() || error64 > tolerance {
             let row: Vec<f64> = x.iter().map(|x| x.get(&[at]).unwrap()).collect();
             wrong += &format!("\n{name}: {error64:e} at {row:?}, not {}", double(&x).get(&[at]).unwrap());
         }
         let x = columns::<f32>(&cases[name]);
-        let (error32, at) = error(&single(&x), x.last().unwrap(), least);
+        let (error32, at) = largest_error(&single(&x), x.last().unwrap(), min_scale);
         // The f64 result, rounded to f32, is at most one unit in the last place (2⁻²³, relatively) from the rounded exact value. Functions
         // that the tensor crate computes in f32 may be two units away.
         if error32.is_nan() || error32 > 2.5e-7 {
@@ -107,15 +112,15 @@ fn every_function_has_its_accuracy_in_both_types() {
 #[test]
 fn polynomials_have_their_accuracy_in_both_types() {
     let cases = cases();
-    let both = polynomials::<Tensor<f64>>().into_iter().zip(polynomials::<Tensor<f32>>());
-    for ((name, double), (_, single)) in both {
+    let pairs = polynomials::<Tensor<f64>>().into_iter().zip(polynomials::<Tensor<f32>>());
+    for ((name, double), (_, single)) in pairs {
         for n in [1, 2, 7, 30] {
             let table = &cases[format!("{name}{n}")];
             let x = columns::<f64>(table);
-            let (error64, at) = error(&double(&x[0], n), &x[1], 1.0);
+            let (error64, at) = largest_error(&double(&x[0], n), &x[1], 1.0);
             assert!(error64 <= 3e-14, "{name} {n}: {error64:e} at {:?}", x[0].get(&[at]));
             let x = columns::<f32>(table);
-            let (error32, at) = error(&single(&x[0], n), &x[1], 1.0);
+            let (error32, at) = largest_error(&single(&x[0], n), &x[1], 1.0);
             assert!(error32 <= 1.2e-7, "{name} {n} in f32: {error32:e} at {:?}", x[0].get(&[at]));
         }
     }
@@ -126,16 +131,16 @@ fn polynomials_have_their_accuracy_in_both_types() {
 fn bessel_functions_and_polynomials_at_their_edges() {
     const INF: f64 = f64::INFINITY;
     const NAN: f64 = f64::NAN;
-    let same = |x: &Tensor<f64>, expected: &[f64]| {
+    let assert_same = |x: &Tensor<f64>, expected: &[f64]| {
         let x = x.to_vec();
         let equal = x.iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-15 || x == y || x.is_nan() && y.is_nan());
         assert!(x.len() == expected.len() && equal, "{x:?}, not {expected:?}");
     };
     let x = Tensor::<f64>::from([0.0, -0.0, INF, -INF, NAN, -1.0]);
-    same(&x.bessel_j0(), &[1.0, 1.0, 0.0, 0.0, NAN, 0.7651976865579665]);
-    same(&x.bessel_j1(), &[0.0, 0.0, 0.0, 0.0, NAN, -0.44005058574493355]);
-    same(&x.bessel_y0(), &[-INF, -INF, 0.0, NAN, NAN, NAN]);
-    same(&x.bessel_y1(), &[-INF, -INF, 0.0, NAN, NAN, NAN]);
+    assert_same(&x.bessel_j0(), &[1.0, 1.0, 0.0, 0.0, NAN, 0.7651976865579665]);
+    assert_same(&x.bessel_j1(), &[0.0, 0.0, 0.0, 0.0, NAN, -0.44005058574493355]);
+    assert_same(&x.bessel_y0(), &[-INF, -INF, 0.0, NAN, NAN, NAN]);
+    assert_same(&x.bessel_y1(), &[-INF, -INF, 0.0, NAN, NAN, NAN]);
     let slopes = |f: for<'t> fn(Var<'t, f64>) -> Var<'t, f64>| {
         let tape = Tape::new();
         let x = tape.var(&Tensor::from([0.0, 1e-300]));
@@ -143,12 +148,12 @@ fn bessel_functions_and_polynomials_at_their_edges() {
         let [second] = first.sum(..).grad([x]);
         [first.value().to_vec(), second.value().to_vec()].concat()
     };
-    same(&Tensor::from(slopes(|x| x.bessel_j0())), &[0.0, 0.0, -0.5, -0.5]);
-    same(&Tensor::from(slopes(|x| x.bessel_j1())), &[0.5, 0.5, 0.0, 0.0]);
-    let found = slopes(|x| x.bessel_y0());
-    assert!(found[0] == INF && found[1] > 6e299 && found[2..] == [-INF, -INF], "{found:?}");
+    assert_same(&Tensor::from(slopes(|x| x.bessel_j0())), &[0.0, 0.0, -0.5, -0.5]);
+    assert_same(&Tensor::from(slopes(|x| x.bessel_j1())), &[0.5, 0.5, 0.0, 0.0]);
+    let y0_slopes = slopes(|x| x.bessel_y0());
+    assert!(y0_slopes[0] == INF && y0_slopes[1] > 6e299 && y0_slopes[2..] == [-INF, -INF], "{y0_slopes:?}");
     // PyTorch's second derivative at 0 is NaN.
-    same(&Tensor::from(slopes(|x| x.bessel_y1())), &[INF, INF, -INF, -INF]);
+    assert_same(&Tensor::from(slopes(|x| x.bessel_y1())), &[INF, INF, -INF, -INF]);
     for (name, f) in polynomials::<Tensor<f64>>() {
         let y = |n| f(&Tensor::from([INF, NAN, -1.0]), n).to_vec();
         assert_eq!(y(0), [1.0; 3], "{name}");
@@ -188,26 +193,26 @@ fn derivatives_with_respect_to_shapes_equal_the_tables() {
         let (got, want) = (got.value(), x.last().unwrap());
         // Second derivatives have zeros, where a relative error has no meaning. So their errors are divided by at least 1e-5, which is a
         // typical size of these derivatives.
-        let least = if name.ends_with("_a") { 0.0 } else { 1e-5 };
-        let (error, at) = error(&got, want, least);
+        let min_scale = if name.ends_with("_a") { 0.0 } else { 1e-5 };
+        let (largest_error, at) = largest_error(&got, want, min_scale);
         let row: Vec<f64> = x.iter().map(|x| x.get(&[at]).unwrap()).collect();
-        assert!(error <= 1e-10, "{name}: {error:e} at {row:?}, not {}", got.get(&[at]).unwrap());
+        assert!(largest_error <= 1e-10, "{name}: {largest_error:e} at {row:?}, not {}", got.get(&[at]).unwrap());
     }
 }
 
 #[test]
-fn inverses_undo() {
+fn inverse_functions_return_the_probability() {
     let shares = Tensor::from([1e-200, 1e-12, 1e-3, 0.2, 0.5, 0.7, 0.99, 1.0 - 1e-9]);
     for a in [1e-2, 0.3, 1.0, 4.5, 80.0, 1e5] {
         // One rounding of x changes the probability by up to a ε, relatively.
         let bound = 1e-11 + a * f64::EPSILON;
         let a = Tensor::scalar(a).expand([8]);
         // The check leaves out results so near to 0 or 1 that rounding has destroyed the digits of their probability.
-        let check = |back: Tensor<f64>, x: Tensor<f64>, share: &Tensor<f64>, what: &str| {
+        let check = |back: Tensor<f64>, x: Tensor<f64>, share: &Tensor<f64>, name: &str| {
             for ((back, x), share) in back.iter().zip(x.iter()).zip(share.iter()) {
-                let far = (1e-290..0.999).contains(&x) || share < 0.99 && x > 1.0;
-                assert!(!x.is_nan(), "{what} {a:?}: {share:e}");
-                assert!(!far || (back / share - 1.0).abs() < bound, "{what} {a:?}: {back:e} {share:e} {x:e}");
+                let is_accurate = (1e-290..0.999).contains(&x) || share < 0.99 && x > 1.0;
+                assert!(!x.is_nan(), "{name} {a:?}: {share:e}");
+                assert!(!is_accurate || (back / share - 1.0).abs() < bound, "{name} {a:?}: {back:e} {share:e} {x:e}");
             }
         };
         let x = a.gammaincinv(&shares);
@@ -222,52 +227,52 @@ fn inverses_undo() {
 }
 
 #[test]
-fn edges() {
+fn edge_values() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
-    let text = |x: Tensor<f64>| format!("{:?}", x.to_vec());
+    let to_text = |x: Tensor<f64>| format!("{:?}", x.to_vec());
     let ends = Tensor::from([-inf, inf, nan]);
-    assert_eq!(text(ends.log_ndtr()), "[-inf, -0.0, NaN]");
-    assert_eq!(text(ends.erfcx()), "[inf, 0.0, NaN]");
-    assert_eq!(text(ends.i0()), "[inf, inf, NaN]");
-    assert_eq!(text(ends.i1()), "[-inf, inf, NaN]");
-    assert_eq!(text(ends.i1e()), "[-0.0, 0.0, NaN]");
+    assert_eq!(to_text(ends.log_ndtr()), "[-inf, -0.0, NaN]");
+    assert_eq!(to_text(ends.erfcx()), "[inf, 0.0, NaN]");
+    assert_eq!(to_text(ends.i0()), "[inf, inf, NaN]");
+    assert_eq!(to_text(ends.i1()), "[-inf, inf, NaN]");
+    assert_eq!(to_text(ends.i1e()), "[-0.0, 0.0, NaN]");
     let huge = Tensor::from([-f64::MAX, f64::MAX]);
-    assert_eq!(text(huge.i0()), "[inf, inf]");
-    assert_eq!(text(huge.i1()), "[-inf, inf]");
+    assert_eq!(to_text(huge.i0()), "[inf, inf]");
+    assert_eq!(to_text(huge.i1()), "[-inf, inf]");
     // The expected values are PyTorch's. They equal 1 / √(2πx).
     for (got, want) in huge.i0e().iter().chain(huge.i1e().abs().iter()).zip([2.975_447_459_315_900_2e-155; 4]) {
         assert_close(got, want, 1e-14);
     }
-    assert_eq!(text(Tensor::from([0.0, 1.0, -0.1, 1.1, nan]).ndtri()), "[-inf, inf, NaN, NaN, NaN]");
-    assert_eq!(text(Tensor::from([0.0, 0.5, -inf]).log1mexp()), "[-inf, NaN, -0.0]");
+    assert_eq!(to_text(Tensor::from([0.0, 1.0, -0.1, 1.1, nan]).ndtri()), "[-inf, inf, NaN, NaN, NaN]");
+    assert_eq!(to_text(Tensor::from([0.0, 0.5, -inf]).log1mexp()), "[-inf, NaN, -0.0]");
     // The values and slopes of `entr` are PyTorch's.
     let x = Tensor::from([nan, -inf, -1.0, 0.0, 1.0, inf]);
-    assert_eq!(text(x.entr()), "[NaN, -inf, -inf, 0.0, -0.0, -inf]");
+    assert_eq!(to_text(x.entr()), "[NaN, -inf, -inf, 0.0, -0.0, -inf]");
     let tape = Tape::new();
     let x = tape.var(&x);
-    assert_eq!(text(x.entr().sum(..).grad([x])[0].value()), "[NaN, NaN, NaN, inf, -1.0, -inf]");
+    assert_eq!(to_text(x.entr().sum(..).grad([x])[0].value()), "[NaN, NaN, NaN, inf, -1.0, -inf]");
     assert_eq!(
-        text(Tensor::from([0.0, 1.0, -1.0, 0.0]).betaln(Tensor::from([1.0, inf, 1.0, inf]))),
+        to_text(Tensor::from([0.0, 1.0, -1.0, 0.0]).betaln(Tensor::from([1.0, inf, 1.0, inf]))),
         "[inf, -inf, NaN, NaN]"
     );
     let a = Tensor::from([0.0, 0.0, 2.0, inf, inf, 2.0, -1.0]);
     let x = Tensor::from([1.0, 0.0, 0.0, 1.0, inf, inf, 1.0]);
-    assert_eq!(text(a.gammainc(&x)), "[1.0, NaN, 0.0, 0.0, NaN, 1.0, NaN]");
-    assert_eq!(text(a.gammaincc(&x)), "[0.0, NaN, 1.0, 1.0, NaN, 0.0, NaN]");
-    assert_eq!(text(Tensor::from([2.0, 2.0, 2.0]).gammaincinv(Tensor::from([0.0, 1.0, 1.5]))), "[0.0, inf, NaN]");
+    assert_eq!(to_text(a.gammainc(&x)), "[1.0, NaN, 0.0, 0.0, NaN, 1.0, NaN]");
+    assert_eq!(to_text(a.gammaincc(&x)), "[0.0, NaN, 1.0, 1.0, NaN, 0.0, NaN]");
+    assert_eq!(to_text(Tensor::from([2.0, 2.0, 2.0]).gammaincinv(Tensor::from([0.0, 1.0, 1.5]))), "[0.0, inf, NaN]");
     // These results underflow, and Newton's method starts where x is 0.
-    assert_eq!(text(Tensor::from([1e-3, 1e-4]).gammaincinv(Tensor::from([0.4, 0.1]))), "[0.0, 0.0]");
-    assert_eq!(text(Tensor::from([1e-4]).betaincinv(Tensor::from([1.0]), Tensor::from([1e-13]))), "[0.0]");
+    assert_eq!(to_text(Tensor::from([1e-3, 1e-4]).gammaincinv(Tensor::from([0.4, 0.1]))), "[0.0, 0.0]");
+    assert_eq!(to_text(Tensor::from([1e-4]).betaincinv(Tensor::from([1.0]), Tensor::from([1e-13]))), "[0.0]");
     let a = Tensor::from([0.0, 2.0, 0.0, 2.0, 2.0, 2.0, -1.0]);
     let b = Tensor::from([2.0, 0.0, 0.0, 2.0, 2.0, 2.0, 1.0]);
     let x = Tensor::from([0.5, 0.5, 0.5, 0.0, 1.0, 1.5, 0.5]);
-    assert_eq!(text(a.betainc(&b, &x)), "[1.0, 0.0, NaN, 0.0, 1.0, NaN, NaN]");
-    assert_eq!(text(Tensor::from([1.0, 1.0]).gamma_density(Tensor::from([0.0, -1.0]))), "[1.0, 0.0]");
-    assert_eq!(text(Tensor::<f64>::from([0.0]).polygamma(1)), "[inf]");
+    assert_eq!(to_text(a.betainc(&b, &x)), "[1.0, 0.0, NaN, 0.0, 1.0, NaN, NaN]");
+    assert_eq!(to_text(Tensor::from([1.0, 1.0]).gamma_density(Tensor::from([0.0, -1.0]))), "[1.0, 0.0]");
+    assert_eq!(to_text(Tensor::<f64>::from([0.0]).polygamma(1)), "[inf]");
     for p in [1, 2, 5] {
-        assert_eq!(text(Tensor::from([inf, nan]).multigammaln(p)), "[inf, NaN]", "{p}");
+        assert_eq!(to_text(Tensor::from([inf, nan]).multigammaln(p)), "[inf, NaN]", "{p}");
     }
-    assert_eq!(text(Tensor::from([inf, nan, 1.0]).multigammaln(0)), "[0.0, 0.0, 0.0]");
+    assert_eq!(to_text(Tensor::from([inf, nan, 1.0]).multigammaln(0)), "[0.0, 0.0, 0.0]");
 }
 
 #[test]
@@ -275,16 +280,16 @@ fn empty_and_broadcast_operands() {
     let a = Tensor::<f64>::ones([2, 1]);
     assert_eq!(a.betainc(Tensor::ones([3]), Tensor::full([4, 1, 1], 0.5)).shape(), &[4, 2, 3]);
     assert_eq!(Tensor::<f64>::ones([0, 2]).gammainc(Tensor::ones([2])).shape(), &[0, 2]);
-    let error = a.try_gammainc(Tensor::ones([3, 3])).unwrap_err();
+    let largest_error = a.try_gammainc(Tensor::ones([3, 3])).unwrap_err();
     assert_eq!(
-        error.sentence(),
+        largest_error.sentence(),
         "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0"
     );
-    assert!(error.to_string().contains(file!()), "{error}");
+    assert!(largest_error.to_string().contains(file!()), "{largest_error}");
 }
 
 #[test]
-fn a_batch_equals_a_loop() {
+fn vmap_equals_a_loop() {
     let (a, x) = (Tensor::from([[0.5, 2.0], [3.0, 8.0]]), Tensor::from([1.0, 4.0]));
     let [batched] =
         transforms::Vmap::new().in_dims([Some(0), None]).call(|[a, x]| a.gammainc(x).sum(..).grad([a]), [&a, &x]);
@@ -349,7 +354,7 @@ fn incomplete_functions_of_large_and_small_parameters() {
 }
 
 #[test]
-fn the_derivative_with_respect_to_a_large_shape() {
+fn derivatives_with_respect_to_large_shapes_agree_with_the_normal_limit() {
     // At the mean, ∂P/∂a = -1 / √(2π a) (1 + 1 / (6 a) …), and the second derivative is far smaller.
     for a in [9.9e5, 1.01e6, 1e9] {
         let tape = Tape::<f64>::new();
@@ -406,7 +411,7 @@ fn second_derivatives_at_the_ends_of_the_support() {
 }
 
 #[test]
-fn the_upper_incomplete_beta_function() {
+fn betaincc_is_the_complement_of_betainc() {
     let (a, b) = (Tensor::from([[0.3], [2.0]]), Tensor::from([0.7, 5.0, 1.0]));
     for x in [0.0, 0.2, 0.7, 1.0] {
         let sum = a.betainc(&b, x) + a.betaincc(&b, x);
