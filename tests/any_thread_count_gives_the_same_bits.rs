@@ -35,7 +35,7 @@ fn compare_numbers_of_threads(compute: impl Fn() -> Vec<Tensor<f32>> + Sync) {
     for threads in [2, 7] {
         let together = on(threads);
         let equal_results = alone.iter().zip(&together).map(|(x, y)| x == y).collect::<Vec<_>>();
-        assert!(equal_results.iter().all(|&equal_results| equal_results), "{threads} threads: {equal_results:?}");
+        assert!(equal_results.iter().all(|&is_equal| is_equal), "{threads} threads: {equal_results:?}");
     }
 }
 

@@ -87,9 +87,9 @@ fn called(text: &str) -> Vec<String> {
 /// too, because many remedies are there.
 fn hints(source: &str) -> Vec<String> {
     let after_hint = source.match_indices("hint: ").map(|(start, word)| &source[start + word.len()..]);
-    let strings_after = ["let hint = ", "with_hint(", "note = ", "label = "];
+    let words = ["let hint = ", "with_hint(", "note = ", "label = "];
     let strings_after =
-        strings_after.iter().flat_map(|word| source.match_indices(word).map(|(at, word)| &source[at + word.len()..]));
+        words.iter().flat_map(|word| source.match_indices(word).map(|(at, word)| &source[at + word.len()..]));
     // The string begins in the same statement.
     let strings = strings_after.filter_map(|rest| {
         let quote = rest.find('"').filter(|&quote| !rest[..quote].contains(';'))?;

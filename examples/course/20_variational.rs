@@ -63,16 +63,18 @@ fn variational(options: &Options) -> Result {
             let x = x?;
             let noise = Tensor::randn([x.shape()[0], LATENT], generator);
             let (_, gradients) = Tape::new().value_and_gradients(|tape| {
-                let [lost, far] = model.loss(tape.constant(&x), &noise);
-                lost + far
+                let [reconstruction, divergence] = model.loss(tape.constant(&x), &noise);
+                reconstruction + divergence
             });
             adam.step(&mut model, &gradients);
         }
         if epoch % 20 == 0 {
             let tape = Tape::new();
             let noise = Tensor::randn([images.shape()[0], LATENT], generator);
-            let [lost, far] = model.loss(tape.constant(images), &noise).map(Var::item);
-            println!("epoch {epoch:>3}   held out: {lost:.2} lost, {far:.2} from the normal distribution");
+            let [reconstruction, divergence] = model.loss(tape.constant(images), &noise).map(Var::item);
+            println!(
+                "epoch {epoch:>3}   held out: {reconstruction:.2} lost, {divergence:.2} from the normal distribution"
+            );
         }
     }
     println!();

@@ -115,7 +115,7 @@ fn sees_a_write(case: &Case) -> bool {
             let (tensor, buffer) = match first {
                 Some((tensor, buffer)) if step.op.ends_with('_') => {
                     let sharing =
-                        names.iter().filter(|&&(_, other, known_name)| known_name == buffer && other != tensor);
+                        names.iter().filter(|&&(_, other, known_buffer)| known_buffer == buffer && other != tensor);
                     stale.extend(sharing.map(|&(_, other, _)| other));
                     (tensor, buffer)
                 }

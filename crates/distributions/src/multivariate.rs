@@ -105,9 +105,9 @@ fn leading_shape<A: Array>(x: &A, count: usize) -> Shape {
 /// Moves the last dimension of `columns` `[…, k]` to the front and splits it into the dimensions `leading_shape`: the result is
 /// `[leading_shape…, …]`.
 fn restore_leading<A: Array>(columns: &A, leading_shape: &Shape) -> Result<A> {
-    let restore_leading = columns.try_movedim(-1, 0)?;
-    let shape: Shape = leading_shape.iter().chain(&restore_leading.shape()[1..]).copied().collect();
-    restore_leading.try_reshape(&*shape)
+    let moved = columns.try_movedim(-1, 0)?;
+    let shape: Shape = leading_shape.iter().chain(&moved.shape()[1..]).copied().collect();
+    moved.try_reshape(&*shape)
 }
 
 impl<A: Array + Matrices> MultivariateNormal<A> {
@@ -305,10 +305,10 @@ impl<A: Array> Distribution<A> for LkjCholesky<A> {
         let left = (expr(&normal) * &self.pattern(|row, column| column <= row)?).get()?;
         let length = expr(&left).square().sum_last(1).sqrt().get()?.try_unsqueeze(-1)?;
         let diagonal = (1.0 - expr(&squares)).sqrt() * &self.pattern(|row, column| column == row + 1)?;
-        let restore_leading = (expr(&left) / &length * expr(&squares).sqrt() + diagonal).get()?;
+        let other_rows = (expr(&left) / &length * expr(&squares).sqrt() + diagonal).get()?;
         let first = self.pattern(|_, column| column == 0)?.try_narrow(0, 0, 1)?;
         let leading_shape: Shape = full[..full.rank() - 2].iter().copied().chain([1, dim]).collect();
-        try_cat(&[first.apply_view(View::Expand(leading_shape), at)?, restore_leading], -2)
+        try_cat(&[first.apply_view(View::Expand(leading_shape), at)?, other_rows], -2)
     }
 
     #[track_caller]

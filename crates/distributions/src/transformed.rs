@@ -65,14 +65,14 @@ impl<A: Array> Transform<A> {
             Transform::StickBreaking => {
                 let z = (expr(x) - &logarithms_of_offsets(x, Site::here("forward"))?).get()?;
                 let rest = (-expr(&z)).logsigmoid().get()?.try_cumsum(-1)?;
-                let cdf_after = (Expr::from(z.try_logsigmoid()) + &rest - (-expr(&z)).logsigmoid()).exp().get()?;
+                let shares = (Expr::from(z.try_logsigmoid()) + &rest - (-expr(&z)).logsigmoid()).exp().get()?;
                 // The logarithm of the sum that remains after all outputs but the last. An empty vector gives a single share of 1, whose
                 // logarithm is 0.
                 let last = match rest.shape().last() {
                     Some(0) => wengert_tensor::ops::Reductions::try_sum_keepdim(&rest, -1)?,
                     last => rest.try_narrow(-1, last.map_or(0, |&count| count - 1), 1)?,
                 };
-                try_cat(&[cdf_after, last.try_exp()?], -1)
+                try_cat(&[shares, last.try_exp()?], -1)
             }
         }
     }
@@ -279,12 +279,10 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
         let outside = transform.outside(y)?;
         let y = transform.moved_inside(y, &outside)?;
         let [below, above] = outside;
-        let cdf_after = self.cdf_after(last, &transform.try_inverse(&y)?)?;
+        let cdf = self.cdf_after(last, &transform.try_inverse(&y)?)?;
         match transform {
-            Transform::Affine { scale, .. } => {
-                try_where_(scale.try_lt(0.0)?, &(1.0 - expr(&cdf_after)).get()?, &cdf_after)
-            }
-            _ => fill_masked(fill_masked(cdf_after, below.as_slice(), 0.0)?, above.as_slice(), 1.0),
+            Transform::Affine { scale, .. } => try_where_(scale.try_lt(0.0)?, &(1.0 - expr(&cdf)).get()?, &cdf),
+            _ => fill_masked(fill_masked(cdf, below.as_slice(), 0.0)?, above.as_slice(), 1.0),
         }
     }
 

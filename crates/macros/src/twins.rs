@@ -130,6 +130,7 @@ impl Function {
                     ["implOperand<Self>", "Option<Argument<Self>>", "implArrayOperand<Self>"]
                         .map(|ty| self.arguments_of_type(ty));
                 quote! {
+                    #(crate::ops::check_whole_number(&#operands, at)?;)*
                     #(let #operands = #operands.into_argument(self)?;)*
                     let others = [
                         #(Some(#arrays),)*

@@ -60,16 +60,16 @@ pub(crate) fn assign_names<T: Float>(
     model: &ModelNames<T>,
 ) -> Result<(Vec<String>, Vec<bool>)> {
     let mut is_path = vec![false; graph.values.len()];
-    let mut assign_names = vec![String::new(); graph.values.len()];
+    let mut names = vec![String::new(); graph.values.len()];
     let mut taken: FxHashSet<String> = FxHashSet::default();
     let named_values = graph.inputs.iter().zip(inputs).chain(graph.outputs.iter().zip(outputs));
     for (&value, &name) in named_values {
         if name.is_empty() || !taken.insert(name.to_owned()) {
             return Err(Error::Name { name: name.to_owned() });
         }
-        assign_names[value] = name.to_owned();
+        names[value] = name.to_owned();
     }
-    for ((value, name), is_path) in graph.values.iter().zip(&mut assign_names).zip(&mut is_path) {
+    for ((value, name), is_path) in graph.values.iter().zip(&mut names).zip(&mut is_path) {
         if let Source::Floats(data) = &value.source
             && let Some(path) = model.path(value.parameter, data)
         {
@@ -82,20 +82,20 @@ pub(crate) fn assign_names<T: Float>(
             *is_path = true;
         }
     }
-    let mut assign_number = |assign_names: &mut Vec<String>, value: ValueId, kind: &str, number: usize| {
-        if assign_names[value].is_empty() {
+    let mut assign_number = |names: &mut Vec<String>, value: ValueId, kind: &str, number: usize| {
+        if names[value].is_empty() {
             let mut name = format!("{kind}_{number}");
             while !taken.insert(name.clone()) {
                 name.push('_');
             }
-            assign_names[value] = name;
+            names[value] = name;
         }
     };
     for (number, node) in graph.nodes.iter().enumerate() {
-        assign_number(&mut assign_names, node.output, node.operator, number);
+        assign_number(&mut names, node.output, node.operator, number);
     }
-    for value in 0..assign_names.len() {
-        assign_number(&mut assign_names, value, "constant", value);
+    for value in 0..names.len() {
+        assign_number(&mut names, value, "constant", value);
     }
-    Ok((assign_names, is_path))
+    Ok((names, is_path))
 }

@@ -149,7 +149,7 @@ pub(crate) fn argument_error(message: impl Into<String>, at: Site) -> Error {
 pub(crate) fn check_tolerances(solver: &str, tolerances: &[(&str, f64)], at: Site) -> Result<()> {
     match tolerances.iter().find(|(_, value)| value.is_nan() || *value < 0.0) {
         Some((name, value)) => {
-            Err(argument_error(format!("{solver}: {name} must be a number that is not negative, got {value}"), at))
+            Err(argument_error(format!("{solver}: {name} must be a number that is not negative, got {value:?}"), at))
         }
         None => Ok(()),
     }

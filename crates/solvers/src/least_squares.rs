@@ -195,8 +195,8 @@ impl LeastSquares {
     ///
     /// # Errors
     ///
-    /// If a tolerance is NaN or negative. If the residuals at `x0`, or the Jacobian at an accepted point are NaN or infinite, or their norms overflow. Points where the
-    /// residuals are not finite are rejected like points of larger cost. Also if the residuals cannot be evaluated or differentiated.
+    /// If a tolerance is NaN or negative, if the residuals at `x0` or the Jacobian at an accepted point are NaN or infinite, or if their norms
+    /// overflow. Points where the residuals are not finite are rejected like points of larger cost. Also if the residuals cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
         residuals: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,

@@ -167,8 +167,8 @@ impl Quad {
     ///
     /// # Errors
     ///
-    /// If a tolerance is NaN or negative. If a limit is NaN, or the function, the integral or its error estimate is NaN or infinite. If the largest number of parts does not
-    /// reach the tolerance, or the part with the largest error is too narrow to be divided. Rounding errors that prevent convergence are
+    /// If a tolerance is NaN or negative, if a limit is NaN, or if the function, the integral or its error estimate is NaN or infinite. If the
+    /// largest number of parts does not reach the tolerance, or the part with the largest error is too narrow to be divided. Rounding errors that prevent convergence are
     /// not detected, and end at this limit too. If the function cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,

@@ -114,9 +114,8 @@ fn slope_of_bessel<T: Float>(order: usize, scaled: bool, x: Var<'_, T>) -> RuleR
         if order > 0 {
             return Ok(if order.is_multiple_of(2) { x.sign() * slope } else { slope });
         }
-        // At 0, both branches are 0. The other function has the derivative 1/2 there, PyTorch's second derivative of the function of order 0.
-        let next = record(Function::Bessel { order: 1, scaled: true }, &[x])?;
-        return Ok(where_(x.eq(0.0), next, x.sign() * slope));
+        // At 0, both branches are 0. The first one has the derivative 1/2 there, PyTorch's second derivative of the function of order 0.
+        return Ok(where_(x.eq(0.0), x * 0.5, x.sign() * slope));
     }
     let bessel = |order| record(Function::Bessel { order, scaled: false }, &[x]);
     if order == 0 { bessel(1) } else { Ok((bessel(order - 1)? + bessel(order + 1)?) * 0.5) }

@@ -397,6 +397,17 @@ fn student_with_many_degrees_of_freedom() {
         let normal = Normal::new(&Tensor::scalar(0.0), 1.0);
         assert_close(student(df).icdf(1e-300).item(), normal.icdf(1e-300).item(), 1e-14);
     }
+    for df in [1e16, 5e16, 1e18, 9e21] {
+        for (z, want) in [
+            (-1e-3, 0.49960105778608894),
+            (0.0, 0.5),
+            (1e-2, 0.5039893563146316),
+            (-1.0, 0.15865525393145705),
+            (-5.0, 2.866_515_718_791_939e-7),
+        ] {
+            assert_close(student(df).cdf(z).item(), want, 1e-12);
+        }
+    }
     // The slope of the entropy is continuous where the formula changes.
     let of_entropy = |df: f64| slope(df, |df| StudentT::new(df, 0.0, 1.0).entropy());
     assert_close(of_entropy(999.99), of_entropy(1000.01), 1e-4);

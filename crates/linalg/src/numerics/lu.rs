@@ -193,9 +193,9 @@ pub(crate) fn exchange_rows<T: Float>(pivots: &[T], b: &mut [T], width: usize, u
     let rows = b.len() / width;
     for step in 0..pivots.len() {
         let row = if undo { pivots.len() - 1 - step } else { step };
-        let pivot_row = pivots[row].to_f64() as usize;
-        if (row + 2..=rows).contains(&pivot_row) {
-            let (before, after) = b.split_at_mut((pivot_row - 1) * width);
+        let pivot_number = pivots[row].to_f64() as usize;
+        if (row + 2..=rows).contains(&pivot_number) {
+            let (before, after) = b.split_at_mut((pivot_number - 1) * width);
             before[row * width..][..width].swap_with_slice(&mut after[..width]);
         }
     }

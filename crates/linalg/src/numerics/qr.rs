@@ -75,16 +75,16 @@ fn factor_columns<T: Float>(a: &mut [T], rows: usize, columns: usize, first: usi
         for (v, row) in v.iter_mut().zip(a[j * columns..].chunks_exact(columns)) {
             *v = row[j];
         }
-        let (qr_factor, image) = reflector(v, 0);
+        let (factor, image) = reflector(v, 0);
         a[j * columns + j] = image;
-        reflectors.push(first + j, v, qr_factor);
-        if qr_factor == T::ZERO || j + 1 == columns {
+        reflectors.push(first + j, v, factor);
+        if factor == T::ZERO || j + 1 == columns {
             continue;
         }
         let sums = &mut sums[j + 1..];
         sums.fill(T::ZERO);
         for (&v, row) in v.iter().zip(a[j * columns..].chunks_exact(columns)) {
-            add_scaled(sums, qr_factor * v, &row[j + 1..]);
+            add_scaled(sums, factor * v, &row[j + 1..]);
         }
         for (&v, row) in v.iter().zip(a[j * columns..].chunks_exact_mut(columns)) {
             add_scaled(&mut row[j + 1..], -v, sums);

@@ -226,8 +226,8 @@ impl<T: Float> Block<T> {
 }
 
 /// Subtracts a contiguous matrix from a part of a larger matrix, whose rows begin `stride` elements apart.
-pub(crate) fn subtract_matrix<T: Float>(from: &mut [T], stride: usize, matrix_from_vec: &Tensor<T>) {
-    let (rows, columns) = (matrix_from_vec.as_slice().unwrap_or_default(), matrix_from_vec.shape()[1]);
+pub(crate) fn subtract_matrix<T: Float>(from: &mut [T], stride: usize, matrix: &Tensor<T>) {
+    let (rows, columns) = (matrix.as_slice().unwrap_or_default(), matrix.shape()[1]);
     vectorized(
         #[inline(always)]
         || {

@@ -173,11 +173,11 @@ impl<T: Float> Triangular<'_, T> {
     }
 
     /// Subtracts the products of the coefficients and the solved elements from `x`. Element k of `x` belongs to row `first + k`. `solved`
-    /// has the solved elements, which belong to the columns `solved_rows`. Several rows are computed at once, because in a single sum each
+    /// has the solved elements, which belong to the columns `solved_columns`. Several rows are computed at once, because in a single sum each
     /// addition waits for the one before.
     #[inline(always)]
-    fn subtract_known(self, x: &mut [T], first: usize, solved_rows: Range<usize>, solved: &[T]) {
-        let row = |row: usize| &self.data[(first + row) * self.stride..][solved_rows.clone()];
+    fn subtract_known(self, x: &mut [T], first: usize, solved_columns: Range<usize>, solved: &[T]) {
+        let row = |row: usize| &self.data[(first + row) * self.stride..][solved_columns.clone()];
         let mut next = 0;
         while next + 4 <= x.len() {
             let sums = four_dots([row(next), row(next + 1), row(next + 2), row(next + 3)], solved);
@@ -238,9 +238,9 @@ fn solve_strip<T: Float, const COLUMNS: usize>(
         }
     }
     for step in 0..n {
-        let (row, solved_rows) = part.row((0, n), step);
+        let (row, solved_columns) = part.row((0, n), step);
         let mut current = x[row];
-        for other in solved_rows {
+        for other in solved_columns {
             let factor = a(row, other);
             for (current, &x) in current.iter_mut().zip(&x[other]) {
                 *current = *current - factor * x;

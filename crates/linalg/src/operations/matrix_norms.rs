@@ -175,11 +175,10 @@ fn reduce_extremum<A: Array>(x: &A, dim: isize, largest: bool) -> Result<A, <A a
     if largest { x.try_amax_keepdim(dim) } else { x.try_amin_keepdim(dim) }
 }
 
-/// Returns the index of a dimension, which may be negative to count from the end, or an error if the dimension does not
-/// exist.
+/// Returns the index of a dimension, which may be negative to count from the end, or an error if the dimension does not exist.
 fn resolve_dim(dim: isize, rank: usize, at: Site) -> Result<usize, Error> {
-    let resolve_dim = if dim < 0 { dim + rank as isize } else { dim };
-    usize::try_from(resolve_dim).ok().filter(|&dim| dim < rank).ok_or(Error::DimRange { dim, rank, at })
+    let index = if dim < 0 { dim + rank as isize } else { dim };
+    usize::try_from(index).ok().filter(|&dim| dim < rank).ok_or(Error::DimRange { dim, rank, at })
 }
 
 fn condition_number<A: Array>(x: &A, ord: MatrixOrder, at: Site) -> Result<A, <A as TensorLike>::Error> {
@@ -215,8 +214,8 @@ fn condition_number<A: Array>(x: &A, ord: MatrixOrder, at: Site) -> Result<A, <A
     }
     let inverse = x.try_pinv(Tolerance::new().rtol(0.0))?;
     let product = x.try_matrix_norm(ord, matrix_dims)?.try_mul(&inverse.try_matrix_norm(ord, matrix_dims)?)?;
-    let norm_of_singular_values = x.try_svdvals()?.try_amin(-1)?.try_eq(0.0)?;
-    product.try_masked_fill(&norm_of_singular_values, f64::INFINITY)
+    let is_singular = x.try_svdvals()?.try_amin(-1)?.try_eq(0.0)?;
+    product.try_masked_fill(&is_singular, f64::INFINITY)
 }
 
 #[cfg(test)]

@@ -113,11 +113,11 @@ pub trait Solving: Array {
         transposed(&substitution::solve(part.transposed(), &transposed(a)?, &transposed(b)?, at)?)
     }
 
-    /// Returns the solution X `[…, n, k]` of A X = B. B is `self` `[…, n, k]`, and `lu_factor` is the Cholesky factor of A. The factor is L
+    /// Returns the solution X `[…, n, k]` of A X = B. B is `self` `[…, n, k]`, and `factor` is the Cholesky factor of A. The factor is L
     /// with A = L Lᵀ for [`Triangle::Lower`], and U with A = Uᵀ U for [`Triangle::Upper`]. The batch dimensions broadcast. PyTorch:
     /// `cholesky_solve`.
     ///
-    /// The other triangle of `lu_factor` is not read, and its gradient is 0, unlike in PyTorch.
+    /// The other triangle of `factor` is not read, and its gradient is 0, unlike in PyTorch.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_linalg as linalg; }
@@ -132,20 +132,20 @@ pub trait Solving: Array {
     /// # Errors
     ///
     /// If the shapes do not fit, or there is not enough memory.
-    fn try_cholesky_solve(&self, lu_factor: impl ArrayOperand<Self>, triangle: Triangle) -> Result<Self, Self::Error> {
-        let (lu_factor, at) = (&lu_factor.into_array(self)?, Site::here("cholesky_solve"));
-        for (name, rank) in [("b", self.shape().rank()), ("u", lu_factor.shape().rank())] {
+    fn try_cholesky_solve(&self, factor: impl ArrayOperand<Self>, triangle: Triangle) -> Result<Self, Self::Error> {
+        let (factor, at) = (&factor.into_array(self)?, Site::here("cholesky_solve"));
+        for (name, rank) in [("b", self.shape().rank()), ("u", factor.shape().rank())] {
             if rank < 2 {
                 let message = format!("{name} should have at least 2 dimensions, but has {rank} dimensions instead");
                 return Err(argument_error(at, message).into());
             }
         }
-        check_factor(&lu_factor.shape(), &self.shape(), at)?;
-        let [b, lu_factor] = &broadcast_batches([(self, 2), (lu_factor, 2)], at)?;
-        let (b, lu_factor): (&Self, &Self) = (b, lu_factor);
-        let transposed_factor = transposed(lu_factor)?;
+        check_factor(&factor.shape(), &self.shape(), at)?;
+        let [b, factor] = &broadcast_batches([(self, 2), (factor, 2)], at)?;
+        let (b, factor): (&Self, &Self) = (b, factor);
+        let transposed_factor = transposed(factor)?;
         let (l, u) =
-            if triangle == Triangle::Lower { (lu_factor, &transposed_factor) } else { (&transposed_factor, lu_factor) };
+            if triangle == Triangle::Lower { (factor, &transposed_factor) } else { (&transposed_factor, factor) };
         let intermediate = substitution::solve(TriangularPart::LOWER, l, b, at)?;
         substitution::solve(TriangularPart::UPPER, u, &intermediate, at)
     }

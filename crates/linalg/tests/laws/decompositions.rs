@@ -101,7 +101,7 @@ fn rank_constant<'t>(x: V<'t>, value: V<'t>) -> V<'t> {
 }
 
 fn function(name: &str) -> Function {
-    FUNCTIONS.iter().find(|value| value.0 == name).unwrap_or_else(|| panic!("{name} is not in the table")).1
+    FUNCTIONS.iter().find(|entry| entry.0 == name).unwrap_or_else(|| panic!("{name} is not in the table")).1
 }
 
 fn read_cases() -> Value {
@@ -164,9 +164,9 @@ fn a_nan_gives_nan_in_its_column_of_r() {
 
 #[test]
 fn values_and_derivatives_are_pytorchs() {
-    let read_cases = read_cases();
+    let file = read_cases();
     let mut counts = [0; 3];
-    for case in read_cases["cases"].as_array().unwrap() {
+    for case in file["cases"].as_array().unwrap() {
         let (name, kind, x) = (case["f"].as_str().unwrap(), case["kind"].as_str().unwrap(), matrix(case));
         let name_of = |what: &str| format!("{what} of {name}, {kind} {}", x.shape());
         // Matrices that are not random have equal eigenvalues or singular values, or dependent columns, so PyTorch may choose other vectors.
@@ -208,8 +208,8 @@ fn values_and_derivatives_are_pytorchs() {
 
 #[test]
 fn errors_are_pytorchs() {
-    let read_cases = read_cases();
-    for case in read_cases["errors"].as_array().unwrap() {
+    let file = read_cases();
+    for case in file["errors"].as_array().unwrap() {
         let (name, sentence) = (case["f"].as_str().unwrap(), case["sentence"].as_str().unwrap());
         let mut x = Tensor::<f64>::ones(&sizes(&case["shape"])[..]);
         if let Some(place) = case["nan"].as_u64() {
@@ -236,8 +236,8 @@ fn errors_are_pytorchs() {
 
 /// Returns the cases with random elements for which PyTorch has a derivative, as pairs of the function's name and the input.
 fn random_cases() -> Vec<(String, Tensor<f64>)> {
-    let read_cases = read_cases();
-    let cases = read_cases["cases"].as_array().unwrap().iter();
+    let file = read_cases();
+    let cases = file["cases"].as_array().unwrap().iter();
     cases
         .filter(|case| {
             case["kind"] == "random" && !case["g"].is_null() && !case["f"].as_str().unwrap().starts_with("rank")
@@ -283,10 +283,10 @@ fn a_wrong_derivative_is_found() {
 fn least_squares_with_residuals_and_batches() {
     let a = Tensor::from([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]);
     let b = Tensor::from([[[1.0], [2.0], [3.0]], [[4.0], [5.0], [0.0]]]);
-    let solution = a.unsqueeze(0).lstsq(&b, None);
-    assert_eq!(solution.solution, Tensor::from([[[1.0], [2.0]], [[4.0], [5.0]]]));
-    assert_eq!(solution.residuals, Tensor::from([[9.0], [0.0]]));
-    assert_eq!(solution.rank.to_vec(), [2.0, 2.0]);
+    let result = a.unsqueeze(0).lstsq(&b, None);
+    assert_eq!(result.solution, Tensor::from([[[1.0], [2.0]], [[4.0], [5.0]]]));
+    assert_eq!(result.residuals, Tensor::from([[9.0], [0.0]]));
+    assert_eq!(result.rank.to_vec(), [2.0, 2.0]);
     // B is one matrix of right sides for each of two batches: it would be vectors only if its shape were [2, 1, 2].
     let scaled = stack(&[Tensor::<f64>::eye(2), Tensor::eye(2) * 2.0], 0).unsqueeze(1);
     let b = Tensor::from([[[2.0, 4.0], [6.0, 8.0]], [[0.0, 2.0], [4.0, 6.0]]]);

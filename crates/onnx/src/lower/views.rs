@@ -133,8 +133,8 @@ impl<T: Float> Lowering<T> {
             }
         });
         let batch = |value: ValueId| {
-            let shape_before = self.shape(value);
-            Shape::from(&shape_before[..shape_before.rank() - 2])
+            let shape = self.shape(value);
+            Shape::from(&shape[..shape.rank() - 2])
         };
         let expected = Shape::from(&shape[..shape.rank() - 2]);
         if !join(&[&batch(left), &batch(right)]).is_ok_and(|joint| joint == expected) {

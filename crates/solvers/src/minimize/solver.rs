@@ -149,8 +149,8 @@ impl Minimize {
     ///
     /// # Errors
     ///
-    /// If `gtol` is NaN or negative, or the function or its gradient at `x0` is NaN or infinite. Points where they are not finite are rejected like points of a larger
-    /// value. Also if the result is not one number, or the function cannot be evaluated or differentiated.
+    /// If `gtol` is NaN or negative, or the function or its gradient at `x0` is NaN or infinite. Points where they are not finite are rejected
+    /// like points of a larger value. Also if the result is not one number, or the function cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,

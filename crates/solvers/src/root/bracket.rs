@@ -95,8 +95,8 @@ impl Brentq {
     ///
     /// # Errors
     ///
-    /// If a tolerance is NaN or negative. If an end is NaN or infinite, the function has the same sign at both ends, its result is not one number, or a
-    /// value is NaN. If the largest number of iterations is reached, or the function cannot be evaluated.
+    /// If a tolerance is NaN or negative, or if an end is NaN or infinite. If the function has the same sign at both ends, its result is not
+    /// one number, or a value is NaN. If the largest number of iterations is reached, or the function cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,

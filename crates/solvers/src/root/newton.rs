@@ -109,8 +109,8 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// If a tolerance is NaN or negative, or the result of `f` does not have as many elements as `x0`. If `x0` or `f` at `x0` is NaN or infinite, a Jacobian is singular, no
-    /// step along the direction reduces |f|, or the largest number of iterations is reached. If `f` cannot be evaluated or differentiated.
+    /// If a tolerance is NaN or negative, or the result of `f` does not have as many elements as `x0`. If `x0` or `f` at `x0` is NaN or
+    /// infinite, a Jacobian is singular, no step along the direction reduces |f|, or the largest number of iterations is reached. If `f` cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,

@@ -274,7 +274,7 @@ fn a_tolerance_must_not_be_negative() {
         for result in fits.into_iter().chain([minimum]) {
             let error = result.unwrap_err();
             assert!(
-                error.sentence().ends_with(&format!("tol must be a number that is not negative, got {wrong}")),
+                error.sentence().ends_with(&format!("tol must be a number that is not negative, got {wrong:?}")),
                 "{error}"
             );
         }

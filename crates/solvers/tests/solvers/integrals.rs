@@ -161,7 +161,7 @@ fn a_tolerance_must_not_be_negative() {
         for solver in [Quad::new().epsabs(wrong), Quad::new().epsrel(wrong)] {
             let error = solver.try_call(|x: Var<'_, f64>| x.exp(), 0.0, 1.0).unwrap_err();
             assert!(
-                error.sentence().ends_with(&format!("must be a number that is not negative, got {wrong}")),
+                error.sentence().ends_with(&format!("must be a number that is not negative, got {wrong:?}")),
                 "{error}"
             );
         }

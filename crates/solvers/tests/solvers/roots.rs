@@ -285,7 +285,7 @@ fn a_tolerance_must_not_be_negative() {
         for result in roots.into_iter().chain(points).chain(brackets) {
             let error = result.unwrap_err();
             assert!(
-                error.sentence().ends_with(&format!("tol must be a number that is not negative, got {wrong}")),
+                error.sentence().ends_with(&format!("tol must be a number that is not negative, got {wrong:?}")),
                 "{error}"
             );
         }

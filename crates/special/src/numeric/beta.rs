@@ -119,8 +119,8 @@ pub(crate) fn ln_betainc(a: f64, b: f64, [x, y]: [f64; 2]) -> [f64; 2] {
     [exponent + (factor / slope).ln(), slope]
 }
 
-/// The number of degrees of freedom above which Student's t-distribution counts as the normal distribution. The logarithms of their tails
-/// at z differ by about z⁴ / (4 df). This is below the rounding error where the tails do not underflow.
+/// The number of degrees of freedom above which Student's t-distribution counts as the normal distribution for every z. The logarithms of
+/// their tails at z differ by about z⁴ / (4 df). This is below the rounding error where the tails do not underflow.
 pub(crate) const MAX_DF: f64 = 1e22;
 
 /// Computes the distribution function of Student's t-distribution with `df` degrees of freedom at `z`. Both tails keep their digits. NaN
@@ -129,7 +129,9 @@ pub fn student_cdf(df: f64, z: f64) -> f64 {
     if df.is_nan() || df <= 0.0 || z.is_nan() {
         return f64::NAN;
     }
-    if df > MAX_DF {
+    // For fewer degrees of freedom than the bound, z decides whether the difference from the normal distribution is a rounding error.
+    let quadratic = 1.0 + z * z;
+    if df > MAX_DF || quadratic * quadratic <= 2.0 * f64::EPSILON * df {
         return log_ndtr(z).exp();
     }
     // The probability of values beyond ±z is the incomplete beta function of df / (df + z²). The quotients do not overflow.

@@ -154,9 +154,9 @@ fn lgamma1p(a: f64) -> f64 {
     -a * (0.577_215_664_901_532_9 + a * polynomial(a, &series))
 }
 
-/// Computes the upper regularised incomplete gamma function for a small a and x < a + 1. There its value is about a, so 1 minus the lower function would
-/// have no correct digits. With w = xᵃ / Γ(a + 1), it is 1 - w - w Σ (-x)ᵏ a / (k! (a + k)) over k ≥ 1 (NIST Digital Library of Mathematical
-/// Functions, 8.7.3).
+/// Computes the upper regularised incomplete gamma function for a small a and x < a + 1. There its value is about a, so 1 minus the lower
+/// function would have no correct digits. With w = xᵃ / Γ(a + 1), it is 1 - w - w Σ (-x)ᵏ a / (k! (a + k)) over k ≥ 1 (NIST Digital Library
+/// of Mathematical Functions, 8.7.3).
 fn upper_near_zero(a: f64, x: f64) -> f64 {
     let (mut power, mut sum) = (1.0, 0.0);
     for k in 1..40 {

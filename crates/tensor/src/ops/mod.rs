@@ -98,6 +98,7 @@ pub(crate) use primitive::compose::Compose;
 pub use primitive::evaluate::Evaluate;
 #[doc(hidden)]
 pub use primitive::pair::binary;
+pub(crate) use primitive::pair::check_whole_number;
 pub use primitive::pair::{Argument, ArrayOperand, Operand, OptionalOperand};
 #[doc(hidden)]
 pub use primitive::tensor_like::Composite;

@@ -289,17 +289,17 @@ fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Gene
 
 /// Draws like [`draw_positions`] with replacement. The running sums of the weights do not change, so each draw is a binary search.
 fn draw_with_replacement(weights: &[f64], generator: &mut Generator, out: &mut [i64]) {
-    let total = weights.iter().sum::<f64>();
-    let positions: Vec<usize> = (0..weights.len()).filter(|&position| weights[position] > 0.0).collect();
-    let add = |sum: &mut f64, &position: &usize| {
-        *sum += weights[position];
+    let add = |sum: &mut f64, &weight: &f64| {
+        *sum += weight;
         Some(*sum)
     };
-    let sums: Vec<f64> = positions.iter().scan(0.0, add).collect();
+    let sums: Vec<f64> = weights.iter().scan(0.0, add).collect();
+    let total = sums.last().copied().unwrap_or(0.0);
+    // A weight of 0 leaves the sum as it is, so the search never finds its position. The threshold may be rounded up to the total.
+    let last = weights.iter().rposition(|&weight| weight > 0.0).unwrap_or(0);
     for out in out {
         let threshold = generator.uniform() * total;
-        let number = sums.partition_point(|&sum| sum <= threshold);
-        *out = positions.get(number).or(positions.last()).map_or(0, |&position| position as i64);
+        *out = sums.partition_point(|&sum| sum <= threshold).min(last) as i64;
     }
 }
 

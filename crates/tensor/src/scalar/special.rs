@@ -401,7 +401,7 @@ pub(crate) fn incomplete_gamma(a: f64, x: f64, is_upper: bool) -> f64 {
     if is_series == is_upper { 1.0 - share } else { share }
 }
 
-/// The largest a for which [`upper_near_zero`] computes the upper part. The first omitted term of its series of ln Γ(1 + a) is below 1e-18.
+/// The number below which a must be so that [`upper_near_zero`] computes the upper part. The first omitted term of its series of ln Γ(1 + a) is below 1e-18.
 const MAX_NEAR_ZERO: f64 = 1e-3;
 
 /// Computes the upper part for a small a and x < a + 1, where it is about a. With w = xᵃ / Γ(a + 1), it is

@@ -29,8 +29,8 @@ pub(crate) struct Case {
     pub(crate) seed: u64,
 }
 
-/// Runs `test` on 96 random cases. If `test` panics, this function panics with the smallest case that it finds. All tests share this function,
-/// because the code of proptest is long and is compiled for each use.
+/// Runs `test` on 96 random cases, or as many as [`cases`] allows. If `test` panics, this function panics with the smallest case that it
+/// finds. Several tests share this function, because the code of proptest is long and is compiled for each use.
 #[track_caller]
 pub(crate) fn check_cases(test: &dyn Fn(&Case)) {
     let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..cases(96) });

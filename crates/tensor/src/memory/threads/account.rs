@@ -28,8 +28,8 @@ const SHORTEST_REST: Duration = Duration::from_millis(20);
 /// machine is idle again.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
-/// A time without operations after which earlier losses do not count, because the machine may be idle again. With a shorter time, a program
-/// that computes in short bursts on a busy machine loses more time. With a longer time, helpers rest longer after a disturbance.
+/// A time without operations after which the next rest is short again, because the machine may be idle by then. With a shorter time, a
+/// program that computes in short bursts on a busy machine loses more time. With a longer time, helpers rest longer after a disturbance.
 const FORGETTING_PAUSE: Duration = Duration::from_millis(100);
 
 /// The times and the numbers of tasks of one operation, from which the account computes what helpers saved and cost.
@@ -69,21 +69,21 @@ pub(super) struct Account {
     /// The time at which the current rest ends and a trial (see the top of this file) begins. It is `None` before the first rest, and from
     /// the start of a trial until the next rest.
     rest_end: Option<Instant>,
-    /// The time at which the last operation began. It is `None` before the first operation.
-    last_start: Option<Instant>,
+    /// The time at which the last operation ended. It is `None` before the end of the first operation.
+    last_end: Option<Instant>,
 }
 
 impl Account {
     pub(super) fn new() -> Self {
-        Account { balance: MAX_BALANCE, resting_helpers: 0, next_rest: SHORTEST_REST, rest_end: None, last_start: None }
+        Account { balance: MAX_BALANCE, resting_helpers: 0, next_rest: SHORTEST_REST, rest_end: None, last_end: None }
     }
 
     /// Returns how many of `all` helpers may work at the time `now`, and whether the other helpers begin a trial.
     ///
-    /// If no operation began in the time of [`FORGETTING_PAUSE`] before `now`, the next rest is short again, and the current rest ends soon.
+    /// If no operation ran in the time of [`FORGETTING_PAUSE`] before `now`, the next rest is short again, and the current rest ends soon.
     pub(super) fn allowance(&mut self, all: usize, now: Instant) -> HelperAllowance {
         self.resting_helpers = self.resting_helpers.min(all);
-        if self.last_start.replace(now).is_some_and(|last| now - last > FORGETTING_PAUSE) {
+        if self.last_end.is_some_and(|end| now.saturating_duration_since(end) > FORGETTING_PAUSE) {
             self.next_rest = SHORTEST_REST;
             self.rest_end = self.rest_end.map(|end| end.min(now + SHORTEST_REST));
         }
@@ -99,8 +99,14 @@ impl Account {
         self.resting_helpers
     }
 
+    /// Records that an operation ended at `now`.
+    pub(super) fn end_operation(&mut self, now: Instant) {
+        self.last_end = Some(now);
+    }
+
     /// Records the time that an operation with `helpers` helpers took. The operation ended at `now`.
     pub(super) fn record(&mut self, helpers: usize, times: OperationTimes, now: Instant) {
+        self.end_operation(now);
         let saved = match times.own_tasks {
             0 => 0,
             tasks => (nanoseconds(times.own_time) / tasks as i64).saturating_mul(times.helped_tasks as i64),
@@ -186,6 +192,7 @@ mod tests {
                 // Operations without helpers.
                 now = (now + 50 * MS).min(end - MS);
                 assert_eq!(account.allowance(1, now), HelperAllowance { helpers: 0, begins_trial: false });
+                account.end_operation(now);
             }
             now = end;
             assert_eq!(account.allowance(1, now), HelperAllowance { helpers: 0, begins_trial: true });
@@ -225,10 +232,14 @@ mod tests {
             now += FORGETTING_PAUSE;
             assert!(!account.allowance(1, now).begins_trial);
             assert_eq!((account.rest_end, account.next_rest), (Some(rest_end), LONGEST_REST));
+            // The operation is longer than a pause.
+            now += FORGETTING_PAUSE + MS;
+            account.end_operation(now);
         }
         now += FORGETTING_PAUSE + MS;
         assert!(!account.allowance(1, now).begins_trial);
         assert_eq!((account.rest_end, account.next_rest), (Some(now + SHORTEST_REST), SHORTEST_REST));
+        account.end_operation(now);
         // A rest that has ended begins a trial at once.
         now += FORGETTING_PAUSE + MS;
         assert!(account.allowance(1, now).begins_trial);

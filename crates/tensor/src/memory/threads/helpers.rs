@@ -146,7 +146,7 @@ impl ThreadPool {
                 }
                 self.record_times(helpers, tasks.count, own_tasks, start, waiting.start);
             }
-            Ok(_) => {}
+            Ok(_) => self.account.end_operation(Instant::now()),
             Err(payload) => resume_unwind(payload),
         }
     }

@@ -122,8 +122,9 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A finite negative base with a fractional
     /// exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the square root or its inverse, which differ from the power at
-    /// -0 and -∞. The root of -0 is -0, and the root of -∞ is NaN. Refuses a number as the exponent of integers if it is negative or not whole. If the exponents
-    /// are a tensor, an integer with a negative exponent gives 0, except for the bases 1 and -1. PyTorch: `pow`, `float_power`.
+    /// -0 and -∞. The root of -0 is -0, and the root of -∞ is NaN. Refuses a number as the exponent of integers if it is negative or not
+    /// whole. If the exponents are a tensor, an integer with a negative exponent gives 0, except for the bases 1 and -1. PyTorch: `pow`,
+    /// `float_power`.
     #[in_place(Binary::Pow)]
     #[doc(alias("powf", "powi", "power", "float_power", "__pow__"))]
     fn try_pow(&self, exponent: impl Operand<Self>) -> Result<Self>
@@ -379,6 +380,9 @@ mod tests {
                 x.try_add_(number),
                 x.try_pow(number.abs()).map(drop),
                 x.try_pow_(number.abs()),
+                x.try_lt_(number),
+                x.try_div_trunc_(number),
+                x.try_isin(number).map(drop),
                 crate::ops::try_where_(&Tensor::from([true, false]), &x, number).map(drop),
             ];
             for (case, result) in results.into_iter().enumerate() {
@@ -387,6 +391,7 @@ mod tests {
         }
         let error = Tensor::from([1u8]).try_mul(1.5f32).unwrap_err();
         assert_eq!(error.sentence(), refused("Byte"));
+        assert_eq!(Tensor::from([true]).try_eq(0.5).unwrap_err().sentence(), refused("Bool"));
         assert!(error.to_string().contains("the elements are u8, but 1.5 is no whole number"), "{error}");
         assert_eq!(x.pow(2.0).to_vec(), [4, 16]);
         assert_eq!((x.add(-1.0).to_vec(), x.le(2.0).to_vec()), (vec![1, 3], vec![true, false]));

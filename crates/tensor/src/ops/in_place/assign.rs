@@ -63,8 +63,9 @@ pub trait InPlace: TensorLike {
     fn update(&mut self, op: Binary, other: impl Operand<Self>, at: Site) -> Result<(), Self::Error> {
         if op == Binary::Pow {
             check_exponent::<Self>(&other, at)?;
+        } else {
+            check_whole_number(&other, at)?;
         }
-        check_whole_number(&other, at)?;
         let other = other.into_argument(self)?;
         self.check_write(array(&other), at)?;
         if op == Binary::Pow

@@ -16,6 +16,7 @@ pub trait Operand<A: TensorLike> {
     fn into_argument(self, first: &A) -> Result<Argument<A>, A::Error>;
 
     /// Returns the number before its conversion to an element, or `None` for an array.
+    #[doc(hidden)]
     fn number(&self) -> Option<f64> {
         None
     }
@@ -156,13 +157,18 @@ impl<A: TensorLike> Operand<A> for bool {
     }
 }
 
-/// Refuses a number beside an array of integers if the number is not whole. PyTorch gives an array of floating-point numbers instead.
+/// Refuses a number beside an array of integers or truth values if the number is not whole. PyTorch promotes the array to floating-point
+/// numbers instead.
 pub(crate) fn check_whole_number<A: TensorLike>(other: &impl Operand<A>, at: Site) -> Result<(), Error> {
-    if A::Elem::DTYPE.is_integer()
-        && let Some(number) = other.number()
+    let target = match A::Elem::DTYPE {
+        DType::F32 | DType::F64 => return Ok(()),
+        DType::I64 => "Long",
+        DType::U8 => "Byte",
+        DType::Bool => "Bool",
+    };
+    if let Some(number) = other.number()
         && (number.fract() != 0.0 || !number.is_finite())
     {
-        let target = if A::Elem::DTYPE == DType::U8 { "Byte" } else { "Long" };
         let message = format!("result type Float can't be cast to the desired output type {target}");
         return Err(Error::argument(at, message).with_hint(format_args!(
             "the elements are {}, but {number} is no whole number; convert the tensor first, for example with `cast::<f64>()`",

@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
+use crate::ops::primitive::pair::check_whole_number;
 use crate::ops::{Argument, Compose, Operand, Result, TensorLike};
 use crate::scalar::math::{compare, is_nan};
 use crate::shape::dims;
@@ -87,6 +88,7 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     #[doc(alias("in1d"))]
     fn try_isin(&self, values: impl Operand<Self>) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("isin");
+        check_whole_number(&values, at)?;
         let mut values = match values.into_argument(self)? {
             Argument::Array(values) => values.to_tensor(at)?.elements(at)?,
             Argument::Number(value) => vec![value],

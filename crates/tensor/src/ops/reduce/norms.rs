@@ -29,8 +29,8 @@ pub trait Norms: TensorLike<Elem: Float> {
     /// the norm would not.
     ///
     /// The derivative is 0 at the zero vector, and everywhere if `ord` is 0. For ∞, the elements of the largest magnitude share the gradient
-    /// evenly; for -∞, the elements of the smallest magnitude. The norm of no elements is 0, but is refused for `ord` below 0, ∞ and NaN.
-    /// PyTorch: `linalg.vector_norm`.
+    /// evenly; for -∞, the elements of the smallest magnitude. The norm of no elements is 0, but is refused if `ord` is negative, ∞
+    /// or NaN (PyTorch gives 0 for NaN). PyTorch: `linalg.vector_norm`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
