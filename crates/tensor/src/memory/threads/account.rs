@@ -212,6 +212,7 @@ mod tests {
         let (mut account, start) = (Account::new(), Instant::now());
         let (now, _) = until_rest(&mut account, start, half_helped(MS / 10, 4 * MS));
         account.end_trial(0, now);
+        account.end_operation(now + LONGEST_REST);
         assert!(account.allowance(1, now + LONGEST_REST).begins_trial);
         account.end_trial(1, now);
         assert_eq!(account.allowance(1, now).helpers, 1);
@@ -227,7 +228,7 @@ mod tests {
         (0..5).for_each(|_| account.end_trial(0, rest_start));
         let rest_end = rest_start + 32 * SHORTEST_REST;
         let mut now = rest_start;
-        for _ in 0..3 {
+        for _ in 0..2 {
             // An interval of this length is not a pause.
             now += FORGETTING_PAUSE;
             assert!(!account.allowance(1, now).begins_trial);
@@ -293,7 +294,9 @@ mod tests {
                 (now, lost) = (now + times.own_time + times.wait_time, lost + times.wait_time);
                 account.record(1, times, now);
             } else {
+                // An operation without helpers.
                 now += MS;
+                account.end_operation(now);
             }
         }
         assert!(lost < (now - start) / 100, "{lost:?}");
