@@ -42,7 +42,7 @@ check_address() {
     done
     mkdir -p "$CARGO_TARGET_DIR"
     # These tests leak memory on purpose: for static views, static tapes, and the payloads of panics.
-    printf 'leak:%s\n' tensor::interop::tests memory::threads::tests results_of_another_tape_are_refused >"$CARGO_TARGET_DIR/leaks.txt"
+    printf 'leak:%s\n' tensor::interop::tests memory::threads::tests results_of_another_tape_are_refused inference_takes_every_form_of_inputs >"$CARGO_TARGET_DIR/leaks.txt"
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address WENGERT_TEST_NO_POOL=1
     export LSAN_OPTIONS=suppressions=$CARGO_TARGET_DIR/leaks.txt:print_suppressions=0
     cargo "${all[@]}" --no-run
