@@ -221,8 +221,8 @@ pub(crate) mod rows {
     /// multiplies all rows of a block and then a loop that sums them are faster.
     pub(crate) const MIN_SUMMED_ROW: usize = 256;
 
-    /// The smallest length of an operand's rows, in elements, at which the operand is not gathered (copied into contiguous pieces). This
-    /// applies to operations whose result has at most one block of elements.
+    /// The smallest length of an operand's rows, in elements, from which the operand is never gathered (copied into contiguous pieces). An
+    /// operation that would need this copy takes the general path. This applies to results of at most one block of elements.
     pub(crate) const LONG_GATHERED_ROW: usize = 128;
 
     /// The largest number of elements that one call gathers, that is, copies from short rows into one contiguous block.
@@ -565,7 +565,7 @@ pub(crate) mod softmax {
     pub(crate) const MIN_COLUMNS: usize = 64;
 }
 
-/// Thresholds of operations.
+/// Thresholds of indexing, fusion, normalization, repeated terms and attention.
 pub(crate) mod ops {
     /// The shortest row of an index tensor, in elements, for which `gather` and `scatter` use the indices themselves as positions, with one
     /// call per row. For shorter rows, the calls take longer than computing the positions of several rows into a block.

@@ -415,7 +415,7 @@ impl<'t, T: Float> Var<'t, T> {
         let changes = self.tape.changes();
         let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();
         roots.extend(others.iter().map(|other| other.index).chain(statistic_nodes(&changes)));
-        // The loss is computed too, because some callers return its value, and others usually request it next.
+        // The loss is computed too. Some callers return its value, and users of the other callers usually request it next.
         roots.push(self.index);
         let mut values = self.tape.evaluate(&roots, at)?.into_iter();
         let entries = reached.iter().map(|&(leaf, _)| leaf).zip(values.by_ref()).collect();

@@ -134,9 +134,9 @@ pub(super) fn estimates(
         .collect()
 }
 
-/// Returns true if the slopes on the left and on the right of a point differ by about the same number at all distances from the point.
-/// At a smooth point, the difference is the curvature times the distance. `second_differences` has the second difference E(h) for each
-/// distance h.
+/// Returns true if the slopes on the left and on the right of a point differ by a number that hardly grows with the distance from the
+/// point. Compares the smallest and the largest distance. At a smooth point, the difference is the curvature times the distance.
+/// `second_differences` has E(h) = f(x + h) + f(x - h) - 2 f(x) for each distance h.
 fn is_kink(steps: [f64; 3], second_differences: [f64; 3]) -> bool {
     // E(h)/h is the difference of the slopes.
     let differences = [second_differences[0] / steps[0], second_differences[2] / steps[2]].map(f64::abs);

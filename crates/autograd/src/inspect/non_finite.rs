@@ -85,8 +85,8 @@ impl<T: Float> Tape<T> {
     }
 }
 
-/// Evaluates the tape one operation at a time, and describes the first operation that produces a NaN or an infinity. Returns `None` if
-/// there is none.
+/// Evaluates the tape one operation at a time. Stops at the first NaN from operands without a NaN, or the first infinity from finite
+/// operands, and returns a description of the operation. Infinite constants are not reported. Returns `None` if nothing is found.
 #[precompiled]
 fn first_non_finite<T: Float>(tape: &Tape<T>) -> Result<Option<NonFinite>, Error> {
     let record = tape.record.borrow();

@@ -65,7 +65,8 @@ pub(crate) struct Record<T: Float, O> {
 /// A summary of the evaluations of a tape.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evaluations {
-    /// The largest index of a node whose value was requested, directly or with its group.
+    /// The largest index of a node whose value was requested, directly or because another node of its group was
+    /// requested.
     pub(crate) last_node: Index,
     pub(crate) count: usize,
 }

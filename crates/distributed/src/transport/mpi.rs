@@ -52,7 +52,8 @@ struct Order {
     done: Sender<Exchange>,
 }
 
-/// The state of the exchange in progress. The thread that calls MPI updates it, and the program reads it while it waits.
+/// The state of the exchange in progress. The thread that calls MPI updates `awaited` and `answered`. If a wait exceeds its deadline, the
+/// program reads both and sets `lost`.
 #[derive(Debug, Default)]
 struct State {
     /// The ranks for which the exchange still waits: senders, receivers, and all other ranks for a sum.

@@ -137,8 +137,9 @@ pub trait Decompositions: Array {
         Ok((values, vectors))
     }
 
-    /// Returns the eigenvalues `[…, n]` of symmetric matrices in ascending order, without eigenvectors. The first derivative exists even if
-    /// eigenvalues are equal. PyTorch: `torch.linalg.eigvalsh`.
+    /// Returns the eigenvalues `[…, n]` of symmetric matrices A `[…, n, n]` in ascending order, without eigenvectors. Only the triangle
+    /// `triangle` of A is read. The gradient is finite even if eigenvalues are equal. It then depends on an arbitrary choice of eigenvectors,
+    /// unless the loss is symmetric in the equal eigenvalues. PyTorch: `torch.linalg.eigvalsh`.
     ///
     /// # Errors
     ///
@@ -222,8 +223,9 @@ pub trait Decompositions: Array {
         Ok((u, values, vh))
     }
 
-    /// Returns the singular values `[…, k]` of matrices `[…, m, n]` in descending order, without singular vectors; k = min(m, n). The first
-    /// derivative exists even if values are equal. PyTorch: `torch.linalg.svdvals`.
+    /// Returns the singular values `[…, k]` of matrices `[…, m, n]` in descending order, without singular vectors; k = min(m, n). The
+    /// gradient is finite even if values are equal. It then depends on an arbitrary choice of singular vectors, unless the loss is symmetric
+    /// in the equal values. PyTorch: `torch.linalg.svdvals`.
     ///
     /// # Errors
     ///

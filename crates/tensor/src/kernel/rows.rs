@@ -65,7 +65,7 @@ pub(crate) fn index_select<T: Element>(x: Source<T>, axis: usize, index: &[i64],
     });
 }
 
-/// Writes one of `count` values that are concatenated row by row, the value with index `k`. `x` holds its rows, which have `row` elements
+/// Writes the value with index `k` of `count` values that are concatenated row by row. `x` holds its rows, which have `row` elements
 /// each. A row of `out` consists of one row of every value.
 pub(crate) fn write_concatenated_part<T: Element>(
     x: Operand<'_, T>,

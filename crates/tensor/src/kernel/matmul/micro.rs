@@ -272,10 +272,10 @@ neon!(
     f64 float64x2_t 2 vdupq_n_f64 vld1q_f64 vst1q_f64 vfmaq_f64 vaddvq_f64
 );
 
-/// Sets `results[r * pitch + i]` to the sum of `factors[input, t][r]` · `source[input * plane_len + tap_starts[t] + i]` over all `input`
-/// and `t`. Computes this for `rows` rows `r` and `count` elements `i`. `rows` is a value of [`MicroKernels::tile_rows`]. `count` is
-/// rounded up to a multiple of the elements that the loop computes at once, at most eight vectors. `source` and `results` are long enough
-/// for that.
+/// The operands of a loop that sets `results[r * pitch + i]` to the sum of `factors[input, t][r]` ·
+/// `source[input * plane_len + tap_starts[t] + i]` over all `input` and `t`. The loop does this for `rows` rows `r` and `count` elements
+/// `i`. `rows` is a value of [`MicroKernels::tile_rows`]. `count` is rounded up to a multiple of the elements that the loop computes at
+/// once, at most eight vectors. `source` and `results` are long enough for the rounded count.
 pub(crate) struct TileSums<'a, T> {
     pub(crate) rows: usize,
     pub(crate) source: &'a [T],
@@ -288,9 +288,9 @@ pub(crate) struct TileSums<'a, T> {
     pub(crate) count: usize,
 }
 
-/// Adds a dot product to `sums[r][k]` for each row `r` and each run `k`: the sum of `left[r * pitch + i]` · `right[run_starts[k] + i]` over
-/// `i < count`. There are `rows` rows. A run is a contiguous range of `right`, and `runs` has the positions of the first elements of the
-/// runs.
+/// The operands of a loop that adds a dot product to `sums[r][k]` for each row `r < rows` and each run `k`. The product is the sum of
+/// `left[r * pitch + i]` · `right[run_starts[k] + i]` over `i < count`. A run is a contiguous range of `right`. `run_starts` has the positions
+/// of the first elements of the runs.
 pub(crate) struct DotProducts<'a, T> {
     pub(crate) rows: usize,
     pub(crate) left: &'a [T],
@@ -301,9 +301,9 @@ pub(crate) struct DotProducts<'a, T> {
     pub(crate) sums: &'a mut [T],
 }
 
-/// Sets `out[r * pitch + j]` to the sum of `x[r, l]` · `y[l, j]` over `l < k`, or adds that sum to it. [`MicroKernels::small_tile`] gives
-/// the number of rows `r`, and the number of vectors of columns `j`. The last vector may have fewer columns. `y` has contiguous rows. `x`
-/// has contiguous rows, contiguous columns or a single row.
+/// The operands of a loop that sets `out[r * pitch + j]` to the sum of `x[r, l]` · `y[l, j]` over `l < k`, or adds this sum to it.
+/// [`MicroKernels::small_tile`] gives the number of rows `r`, and the number of vectors of columns `j`. The last vector may have fewer
+/// columns. `y` has contiguous rows. `x` has contiguous rows, contiguous columns or a single row.
 pub(crate) struct SmallProduct<'a, T> {
     pub(crate) rows: usize,
     pub(crate) vectors: usize,

@@ -29,7 +29,7 @@ pub(crate) enum Divisor {
     Inside,
     /// The number of the window's elements inside the dimension and its padding, at least 1.
     Padded,
-    /// The same factor for all windows.
+    /// This number, for all windows.
     Is(f64),
 }
 

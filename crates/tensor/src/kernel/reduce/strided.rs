@@ -364,7 +364,7 @@ struct ColumnBlocks {
     group_width: usize,
     /// The number of results in a strip. The last strip of each group of adjacent results may have fewer.
     strip_width: usize,
-    /// The number of strips in a group of `width` adjacent results. A strip is a range of a group's results that are computed at once.
+    /// The number of strips in a group of `group_width` adjacent results. A strip is a range of a group's results that are computed at once.
     strips_per_group: usize,
     /// The number of strips in total.
     strip_count: usize,

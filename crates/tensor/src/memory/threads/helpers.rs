@@ -64,8 +64,8 @@ const EXIT: u8 = 4;
 
 /// The data that a helper reports to the caller.
 struct HelperReport {
-    /// The nanoseconds for which the system suspended the helper while it spun without a task. Time in which the helper sleeps does not
-    /// count.
+    /// The nanoseconds for which the system suspended the helper while it spun without a task, since the caller last read this number
+    /// and set it to 0. Sleep, trials and pauses below [`MIN_SUSPENSION`] do not count.
     suspended: AtomicU64,
     /// The state of the helper's trial (a test whether it has a processor for itself), or the order to end the thread.
     trial: AtomicU8,

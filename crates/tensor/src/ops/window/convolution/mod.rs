@@ -1,4 +1,5 @@
-//! Convolutions (cross-correlations, as in every framework of the field) over one to three dimensions, and their adjoints.
+//! Convolutions over one to three dimensions, and their adjoints. As in PyTorch, a convolution is a cross-correlation: it does not flip
+//! the weight.
 //!
 //! The convolution, the transposed convolution and the derivative with respect to the weight are three functions. The derivatives of each
 //! are the other two: see [`ConvolutionForm`](crate::ops::ConvolutionForm). Layouts are PyTorch's: input `[n, c, …]` or `[c, …]`, weight
