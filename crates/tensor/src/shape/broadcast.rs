@@ -4,8 +4,8 @@
 //! the size that is not 1. A missing dimension counts as size 1. Zero is an ordinary size: 1 and 0 give 0, but 2 and 0 do not agree. The
 //! rule is defined for any list of shapes. (NumPy user guide, "Broadcasting"; PyTorch notes, "Broadcasting semantics".)
 //!
-//! All other code calls these functions to compare sizes. Only the sizes given to `expand` are also compared in `dims.rs`, because a size
-//! may be -1 there.
+//! Other code calls these functions to broadcast sizes. Only two files compare sizes themselves: `dims.rs` for `expand`, because a size may
+//! be -1 there, and `contraction.rs` for the contracted dimensions of a product.
 
 use std::fmt;
 

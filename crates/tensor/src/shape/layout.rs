@@ -1,8 +1,8 @@
 //! The layout of a tensor's elements in its buffer (shape, strides and offset), and the views that need no copy.
 //!
 //! A view is a new layout over the same buffer. Strides count elements; they may be 0 (expanded) or negative (flipped). A function that
-//! returns an `Option` returns `None` if the view is impossible. Then its caller, which knows the operation, writes the error message. The
-//! other functions expect valid arguments.
+//! returns an `Option` returns `None` if its arguments do not fit, or if a view would need a copy. Then its caller, which knows the
+//! operation, writes the error message. The other functions expect valid arguments.
 
 use smallvec::{SmallVec, smallvec};
 

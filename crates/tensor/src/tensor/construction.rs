@@ -137,8 +137,8 @@ fn from_fn<T: Element>(shape: &Sizes, mut f: impl FnMut(&[usize]) -> T, at: Site
     )
 }
 
-/// Returns a tensor of rows, the lines along the last dimension. `fill` gets the index of each row's first element, and may change the last
-/// number of the index.
+/// Returns a tensor of rows, the lines along the last dimension. `fill` gets each row and its index. The last number of the index is not
+/// specified, and `fill` may change it.
 fn from_rows<T: Element>(
     shape: &Sizes,
     fill: &mut dyn FnMut(&mut [usize], &mut [T]),

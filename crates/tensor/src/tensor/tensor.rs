@@ -260,9 +260,9 @@ impl<T: Element> Tensor<T> {
         Ok(&mut data[start..start + count])
     }
 
-    /// Updates this tensor and `states` in one pass. `f` maps an element of this tensor, of `input` and of each state to the new elements
-    /// of this tensor and of the states. All tensors have the same shape. Copies tensors that are not contiguous, and shared buffers that
-    /// it writes to. Allocates no other buffers.
+    /// Updates this tensor and `states` in one pass. `f` maps an element of this tensor, of `input` and of each state to the new elements of
+    /// this tensor and of the states. Refuses tensors of different shapes. Copies tensors that are not contiguous, and shared buffers that it
+    /// writes to. Allocates no other buffers.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

@@ -121,8 +121,8 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// Returns `self` to the power `exponent`. `pow(x, 0)` and `pow(1, y)` are 1 even for NaN. A finite negative base with a fractional
-    /// exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the square root or its inverse, which differ from the power at
-    /// -0 and -∞. The root of -0 is -0, and the root of -∞ is NaN. Refuses a number as the exponent of integers if it is negative or not
+    /// exponent gives NaN. If the exponent is the number 1/2 or -1/2, computes the square root or its reciprocal, which differ from the power
+    /// at -0 and -∞. The root of -0 is -0, and the root of -∞ is NaN. Refuses a number as the exponent of integers if it is negative or not
     /// whole. If the exponents are a tensor, an integer with a negative exponent gives 0, except for the bases 1 and -1. PyTorch: `pow`,
     /// `float_power`.
     #[in_place(Binary::Pow)]
@@ -141,22 +141,26 @@ pub trait Arithmetic: TensorLike {
         x.apply_binary(Binary::Pow, &y, at)
     }
 
-    /// Returns the larger operand; NaN if either is NaN. If both operands are equal, each gets half of the derivative. PyTorch: `maximum`.
+    /// Returns the larger operand; NaN if an operand is NaN. If both operands are equal, each gets half of the derivative. PyTorch:
+    /// `maximum`.
     fn try_maximum(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Maximum, other, Site::here("maximum"))
     }
 
-    /// Returns the smaller operand; NaN if either is NaN. If both operands are equal, each gets half of the derivative. PyTorch: `minimum`.
+    /// Returns the smaller operand; NaN if an operand is NaN. If both operands are equal, each gets half of the derivative. PyTorch:
+    /// `minimum`.
     fn try_minimum(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Minimum, other, Site::here("minimum"))
     }
 
-    /// Returns the larger operand. If only one operand is NaN, returns the other operand. PyTorch: `fmax`.
+    /// Returns the larger operand. If only one operand is NaN, returns the other operand. If both operands are equal, each gets half of the
+    /// derivative. PyTorch: `fmax`.
     fn try_fmax(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Fmax, other, Site::here("fmax"))
     }
 
-    /// Returns the smaller operand. If only one operand is NaN, returns the other operand. PyTorch: `fmin`.
+    /// Returns the smaller operand. If only one operand is NaN, returns the other operand. If both operands are equal, each gets half of the
+    /// derivative. PyTorch: `fmin`.
     fn try_fmin(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::Fmin, other, Site::here("fmin"))
     }

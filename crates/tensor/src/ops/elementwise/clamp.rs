@@ -16,8 +16,8 @@ use crate::{Binary, Compare, Error, Float, Scalar, Site, Unary};
 /// `clamp` and related operations.
 #[twins(blanket)]
 pub trait Clamp: TensorLike<Elem: Float> {
-    /// Returns x, or `min` where x is smaller. NaN if either is NaN. If `min` is a number, the derivative is 0 at the bound and at NaN. If
-    /// `min` is an array, the derivative is as for [`maximum`](crate::ops::Arithmetic::maximum). PyTorch: `clamp_min`.
+    /// Returns x, or `min` where x is smaller. NaN if x or `min` is NaN. If `min` is a number, the derivative is 0 at the bound and at NaN.
+    /// If `min` is an array, the derivative is as for [`maximum`](crate::ops::Arithmetic::maximum). PyTorch: `clamp_min`.
     #[in_place]
     fn try_clamp_min(&self, min: impl Operand<Self>) -> Result<Self> {
         match min.into_argument(self)? {
@@ -32,7 +32,7 @@ pub trait Clamp: TensorLike<Elem: Float> {
         }
     }
 
-    /// Returns x, or `max` where x is larger. NaN if either is NaN. If `max` is a number, the derivative is 0 at the bound and at NaN. If
+    /// Returns x, or `max` where x is larger. NaN if x or `max` is NaN. If `max` is a number, the derivative is 0 at the bound and at NaN. If
     /// `max` is an array, the derivative is as for [`minimum`](crate::ops::Arithmetic::minimum). PyTorch: `clamp_max`.
     #[in_place]
     fn try_clamp_max(&self, max: impl Operand<Self>) -> Result<Self> {

@@ -183,7 +183,7 @@ pub trait Functions: TensorLike<Elem: Float> {
         self.apply_unary(Unary::Lgamma, Site::here("lgamma"))
     }
 
-    /// Returns the derivative of ln Γ. PyTorch: `digamma`.
+    /// Returns the derivative of ln Γ; ∓∞ at ±0, and NaN at negative integers. PyTorch: `digamma`.
     #[doc(alias("psi"))]
     #[in_place]
     fn try_digamma(&self) -> Result<Self> {

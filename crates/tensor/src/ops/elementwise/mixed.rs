@@ -61,7 +61,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
         )
     }
 
-    /// Returns `self · 2^other`, which is infinite or NaN if 2^other overflows. PyTorch: `ldexp`.
+    /// Returns `self · 2^other`, which is infinite or NaN if 2^other overflows, even if the product would not. PyTorch: `ldexp`.
     #[in_place]
     fn try_ldexp(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("ldexp");
@@ -103,7 +103,7 @@ pub trait Mixed: TensorLike<Elem: Float> {
         Ok((times_power(&times_power(self, |e| e / 2)?, |e| e - e / 2)?, exponents))
     }
 
-    /// Returns ln(eˣ + eʸ) for x (`self`) and y (`other`), without overflow. If x and y are the same infinity, the result is that infinity,
+    /// Returns ln(eˣ + eʸ) for x (`self`) and y (`other`), without overflow. If x and y are the same infinity, the result is this infinity,
     /// with derivative NaN. PyTorch: `logaddexp`.
     fn try_logaddexp(&self, other: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("logaddexp");

@@ -54,7 +54,8 @@ pub trait InPlace: TensorLike {
         self.put(value, at)
     }
 
-    /// Sets `self` to `op(self, y)`. The shapes are equal. Writes to the buffer of `self` if possible.
+    /// Sets `self` to `op(self, y)`, where `y` is a result of [`resolve_other`](Self::resolve_other). Writes to the buffer of `self` if
+    /// possible.
     #[doc(hidden)]
     fn put_binary(&mut self, op: Binary, y: &Self, at: Site) -> Result<(), Self::Error>;
 
@@ -78,7 +79,7 @@ pub trait InPlace: TensorLike {
         self.put_binary(op, &y, at)
     }
 
-    /// Returns the other operand in the form that [`put_binary`](Self::put_binary) takes: expanded to the shape of `self`.
+    /// Returns the other operand as [`put_binary`](Self::put_binary) takes it. The default is the operand, expanded to the shape of `self`.
     #[doc(hidden)]
     fn resolve_other(&self, other: Argument<Self>, at: Site) -> Result<Self, Self::Error> {
         Ok(broadcast_two_under(self, other, BroadcastRule::InPlace, at)?.1)

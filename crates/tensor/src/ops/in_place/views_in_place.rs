@@ -5,7 +5,7 @@ use wengert_macros::twins;
 use crate::ops::{TensorLike, Views};
 use crate::{Dims, Position};
 
-/// Replaces a tensor by a view of itself. No element is written.
+/// The replacement of a tensor by a view of itself. No element is written.
 ///
 /// ```
 /// # use wengert_tensor::prelude::*;

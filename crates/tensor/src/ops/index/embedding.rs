@@ -20,9 +20,9 @@ pub struct EmbeddingOptions {
 /// The lookup of rows in an embedding table.
 #[twins(blanket)]
 pub trait Embedding: TensorLike<Elem: Float> {
-    /// Returns the rows `index` of `self`, a table `[rows, width]`. The result has the shape of `index` followed by `width`. Refuses
-    /// indices out of range; negative indices do not count from the end. PyTorch's option `max_norm`, which renormalizes rows, does not
-    /// exist here. PyTorch: `nn.functional.embedding`, with the arguments swapped.
+    /// Returns the rows `index` of `self`, a table `[rows, width]`. The result has the shape of `index` followed by `width`. Refuses a `self`
+    /// of another rank, and indices or a `padding_idx` out of range. Negative indices do not count from the end. PyTorch's option `max_norm`,
+    /// which renormalizes rows, does not exist here. PyTorch: `nn.functional.embedding`, with the arguments swapped.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

@@ -13,7 +13,7 @@ use crate::ops::{Compose, Result, TensorLike};
 use crate::shape::dims;
 use crate::{Error, Position, Shape, Site, Tensor, ensure};
 
-/// Reads elements that index tensors select. If an element is read several times, its gradients add up.
+/// Reading of elements that index tensors select. If an element is read several times, its gradients add up.
 #[twins(blanket)]
 pub trait Indexing: TensorLike {
     /// Returns the slices at the positions `index`, a vector, along dimension `dim`. Refuses positions out of range; negative positions do

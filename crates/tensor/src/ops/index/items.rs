@@ -1,10 +1,10 @@
 //! Indexing with a list of items, as `x[1, :, index]` in Python: integers, slices, new dimensions, an ellipsis, index tensors,
 //! masks.
 //!
-//! Without index tensors and masks the result is a view. An index tensor of rank 0 counts as an integer. Index tensors broadcast against
-//! each other. If the dimensions with index tensors are adjacent, the common shape of the index tensors replaces these dimensions.
-//! Otherwise the common shape comes first. This is PyTorch's rule. In NumPy an integer counts as an index tensor; here an integer makes a
-//! view. Unlike in PyTorch, the item after a mask of several dimensions applies to the next dimension, as in NumPy.
+//! Without index tensors and masks the result is a view. An index tensor of rank 0 counts as an integer. Index tensors broadcast against each
+//! other. If the dimensions with index tensors are adjacent, the common shape of the index tensors replaces these dimensions. Otherwise the
+//! common shape comes first. This is PyTorch's rule. In NumPy an integer counts as an index tensor; here an integer makes a view. The item
+//! after a mask of several dimensions applies to the dimension after these dimensions.
 
 pub use crate::ops::index::item::IndexItem;
 
@@ -18,9 +18,9 @@ use crate::{Site, Tensor};
 /// Indexing with a list of items.
 #[twins(blanket)]
 pub trait ItemIndexing: TensorLike {
-    /// Returns the elements that `items` select: a view if there are no index tensors and no masks. Refuses two ellipses, steps that are
-    /// not positive, masks of other shapes than the dimensions that they index, and index tensors that do not broadcast. PyTorch:
-    /// `x[items]`.
+    /// Returns the elements that `items` select: a view if there are no index tensors and no masks. Refuses too many items, two ellipses,
+    /// steps that are not positive, and positions out of range. Also refuses masks of other shapes than the dimensions that they index, and
+    /// index tensors that do not broadcast. PyTorch: `x[items]`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

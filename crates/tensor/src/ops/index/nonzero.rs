@@ -35,8 +35,9 @@ pub trait Nonzero: TensorLike {
     }
 }
 
-/// Returns one-hot vectors along a new last dimension: 1 at the class, 0 elsewhere. The new dimension has the size `classes`, or the
-/// largest class plus 1 if `classes` is `None`. Refuses an empty `index` if `classes` is `None` or 0. PyTorch: `nn.functional.one_hot`.
+/// Returns one-hot vectors along a new last dimension: 1 at the class, 0 elsewhere. The new dimension has the size `classes`, or the largest
+/// class plus 1 if `classes` is `None`. Refuses classes below 0, classes from `classes` on, and an empty `index` if `classes` is `None` or 0.
+/// PyTorch: `nn.functional.one_hot`.
 ///
 /// ```
 /// # use wengert_tensor::prelude::*;
@@ -64,8 +65,8 @@ pub fn try_one_hot(index: &Tensor<i64>, classes: Option<usize>) -> Result<Tensor
 }
 
 /// Converts row-major positions in a tensor of shape `shape` to indices: one tensor per dimension, in the shape of `positions`. A position
-/// out of range counts modulo the number of elements. [`index`](crate::ops::ItemIndexing::index) accepts these tensors. PyTorch:
-/// `unravel_index`.
+/// out of range counts modulo the number of elements. Refuses positions in a tensor without elements.
+/// [`index`](crate::ops::ItemIndexing::index) accepts these tensors. PyTorch: `unravel_index`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

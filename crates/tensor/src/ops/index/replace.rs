@@ -37,8 +37,8 @@ impl<T: Element> Tensor<T> {
         })
     }
 
-    /// Combines the elements at `targets` with `values` by `op`, one after the other. If `op` is `None`, writes the values. There is at
-    /// least least one position.
+    /// Combines the elements at `targets` with `values` by `op`, one after the other. If `op` is `None`, writes the values. There is at least
+    /// one position.
     pub(crate) fn scatter_to(
         &mut self,
         targets: WritePositions<'_>,

@@ -18,8 +18,8 @@ use crate::shape::broadcast::expands;
 use crate::shape::dims;
 use crate::{Error, Number, Position, Reduction, Scalar, Shape, Site, Sizes, Tensor, ensure};
 
-/// Writes or adds to elements that index tensors select. Refuses positions out of range. Negative positions count from the end only in
-/// [`index_fill`](Self::index_fill) and in lists of [`IndexItem`]s.
+/// Writing and adding to elements that index tensors select. The methods refuse positions out of range, and arrays whose shapes do not fit.
+/// Negative positions count from the end only in [`index_fill`](Self::index_fill) and in lists of [`IndexItem`]s.
 #[twins(blanket)]
 pub trait Scatter: TensorLike {
     /// Returns `self` with `source` written to the positions `index` along dimension `dim`, from which

@@ -42,7 +42,8 @@ impl<T: Element> ProductOperand<Tensor<T>> for Tensor<T> {
 /// The matrix product.
 #[twins(blanket)]
 pub trait Products: TensorLike {
-    /// Returns the matrix product. Batch dimensions broadcast. A tensor times a variable is a variable. PyTorch: `matmul`.
+    /// Returns the matrix product. Batch dimensions broadcast. A tensor times a variable is a variable. Refuses rank 0, and sizes k that
+    /// differ. PyTorch: `matmul`.
     ///
     /// | `self` | `other` | result |
     /// |---|---|---|

@@ -27,9 +27,9 @@ pub enum AttentionMask<'m, A> {
 #[twins(blanket)]
 pub trait Attention: TensorLike<Elem: Float> {
     /// Returns softmax(q kᵀ · scale) v for queries `self` `[…, l, e]`, keys `[…, s, e]` and values `[…, s, ev]`. The batch dimensions
-    /// broadcast. `scale` is 1/√e if not given. The weights of a query that sees no key are 0, with gradient 0, so its result is 0 for
-    /// finite values. NaN or ∞ in a value that a mask hides can make results NaN, because hidden values may be multiplied by 0. PyTorch:
-    /// `nn.functional.scaled_dot_product_attention`.
+    /// broadcast. `scale` is 1/√e if not given. The weights of a query that sees no key are 0, with gradient 0, so its result is 0 for finite
+    /// values. Refuses operands with fewer than two dimensions. NaN or ∞ in a value that a mask hides can make results NaN, because hidden
+    /// values may be multiplied by 0. PyTorch: `nn.functional.scaled_dot_product_attention`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -76,8 +76,9 @@ pub trait Attention: TensorLike<Elem: Float> {
     }
 
     /// Computes [`scaled_dot_product_attention`](Self::scaled_dot_product_attention) with fewer heads of keys and values than of queries.
-    /// Queries `[…, h, l, e]` have h heads, and keys `[…, hk, s, e]` have hk heads. Each head of keys and values serves `h / hk`
-    /// consecutive heads of queries. Refuses an hk that does not divide h. PyTorch: `scaled_dot_product_attention` with `enable_gqa=True`.
+    /// Queries `[…, h, l, e]` have h heads. Keys `[…, hk, s, e]` and values `[…, hk, s, ev]` have hk heads. Each head of keys and values
+    /// serves `h / hk` consecutive heads of queries. Refuses an hk that does not divide h. PyTorch: `scaled_dot_product_attention` with
+    /// `enable_gqa=True`.
     fn try_grouped_query_attention(
         &self,
         key: impl ArrayOperand<Self>,

@@ -342,8 +342,8 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// The functions that compute [`apply_product_sum`](TensorLike::apply_product_sum). For floating-point numbers, the products and their sum
-/// are computed in one pass.
+/// The functions that compute [`apply_product_sum`](TensorLike::apply_product_sum). For large tensors of floating-point numbers, the products
+/// and their sum are computed in one pass.
 struct ProductSums;
 
 impl ElementInstances for ProductSums {

@@ -193,7 +193,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// Computes `op` of each pair of elements. The shapes are equal.
     fn apply_binary(&self, op: Binary, other: &Self, at: Site) -> Result<Self>;
 
-    /// Decides how `self` and `other` get a common shape under `rule`. Returns an error if they cannot get one.
+    /// Decides how `self` and `other` get a common shape under `rule`. Returns an error if there is no common shape.
     #[doc(hidden)]
     #[inline]
     fn resolve(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<Resolved, Error> {
@@ -203,7 +203,7 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
         compat::resolve(&self.shape(), &other.shape(), rule, at)
     }
 
-    /// Returns `self` and `other`, expanded to their common shape under `rule`. Returns an error if they cannot get one.
+    /// Returns `self` and `other`, expanded to their common shape under `rule`. Returns an error if there is no common shape.
     #[doc(hidden)]
     fn broadcast_with(&self, other: &Self, rule: BroadcastRule, at: Site) -> Result<(Self, Self), Self::Error> {
         let expand = |x: &Self, joint: &Shape| match x.shape() == *joint {

@@ -1,4 +1,4 @@
-//! Covariances and correlations of variables, which are rows; the columns are observations.
+//! Covariances and correlations. The rows of an array are the variables of the statistics, and its columns are the observations.
 
 use wengert_macros::twins;
 
@@ -15,12 +15,12 @@ use crate::{Axes, Binary, Float, Scalar, Shape, Site, Tensor, Unary, View, ensur
 /// ```
 #[twins(blanket)]
 pub trait Covariances: TensorLike<Elem: Float> {
-    /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. The sums of products of deviations are divided by
-    /// n - `correction`. The result for a single variable (a vector, a number or one row) is one variance. `fweights` has the number of
-    /// times that each observation counts, and `aweights` has the weight of each observation. Both have the shape `[n]`. With weights, the
-    /// divisor is Σ w - `correction`, where w is the product of both weights. With `aweights` a, the divisor is
-    /// Σ w - `correction` · Σ w a / Σ w. If the divisor is not positive, the result is NaN or infinite. Refuses more than two dimensions, a
-    /// number of weights other than the number of observations, negative and NaN weights, and weights whose sum is 0. PyTorch: `cov`.
+    /// Returns the covariances `[v, v]` of v variables `[v, n]` with n observations. The sums of products of deviations are divided by n -
+    /// `correction`. The result for a single variable (a vector, a number or one row) is one variance. `fweights` has the number of times
+    /// that each observation counts, and `aweights` has the weight of each observation. Both have the shape `[n]`. Let w be the product of
+    /// the given weights. With `fweights` alone, the divisor is Σ w - `correction`. With `aweights`, the divisor is Σ w - c Σ w a / Σ w for
+    /// the weights a and the `correction` c. If the divisor is not positive, the result is NaN or infinite. Refuses more than two dimensions,
+    /// and a number of weights other than n. Also refuses negative and NaN weights, and weights w whose sum is 0. PyTorch: `cov`.
     fn try_cov(
         &self,
         correction: i64,
@@ -31,8 +31,8 @@ pub trait Covariances: TensorLike<Elem: Float> {
     }
 
     /// Returns the correlations `[v, v]` of v variables `[v, n]`: the covariance of two variables, divided by the standard deviations of
-    /// both. The correlations are within [-1, 1], and NaN if a variable is constant. The result for a single variable is one number.
-    /// Refuses more than two dimensions. PyTorch: `corrcoef`.
+    /// both. The correlations are within [-1, 1], and NaN if a variance is 0. The result for a single variable is one number. Refuses more
+    /// than two dimensions. PyTorch: `corrcoef`.
     fn try_corrcoef(&self) -> Result<Self> {
         let at = Site::here("corrcoef");
         let c = covariances(self, "corrcoef", 1, None, None, at)?;

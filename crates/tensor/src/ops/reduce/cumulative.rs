@@ -1,9 +1,9 @@
 //! Running sums and products along a dimension, and differences.
 //!
 //! A running sum is a primitive: its adjoint is the running sum from the other end. For variables, running products and logarithms of running
-//! sums are scans in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded, so derivatives of
-//! every order are exact, even if factors of a product are zero. Running products and sums of plain tensors are computed directly, without a
-//! scan. Running extremes are in [`Extremes`](crate::ops::Extremes).
+//! sums of exponentials are scans in log n steps (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986). Every step is recorded,
+//! so derivatives of every order are exact, even if factors of a product are zero. For plain tensors, one pass over each lane computes them,
+//! without a scan. Running extremes are in [`Extremes`](crate::ops::Extremes).
 
 use wengert_macros::twins;
 
@@ -143,8 +143,8 @@ fn log_sums<A: TensorLike<Elem: Float>>(x: &A, dim: isize, at: Site) -> Result<A
     // The last step replaces ∞ by 0, so that the slope NaN does not reach other elements in the second derivative.
     let finite = x.times(&slope, at)?.replace_where(&is_infinite, 0.0, at)?;
     let sums = scan(&finite, dim, at, |x, y| log_of_sum(x, y, at))?;
-    // From an element ∞ on, the results are ∞ until a NaN occurs. The running sums of the elements ∞ and NaN, with 0 in place of the
-    // others, find these results.
+    // From an element ∞ on, the results are ∞ until a NaN occurs. The running sums of the elements ∞ and NaN, with 0 in place of the other
+    // elements, find these results.
     let below = values.compare(Compare::Lt, f64::INFINITY, at)?;
     let array = LaneArray::new(&values.replace_where(&below, 0.0, at)?, dim, at)?;
     let reached = array.restore_rank(array.values().apply_cumsum(array.axis, at)?, at)?;

@@ -84,7 +84,7 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold the result.
+    /// If memory cannot hold the result, or if `values` is a number that is not whole and the elements are not floating-point numbers.
     #[doc(alias("in1d"))]
     fn try_isin(&self, values: impl Operand<Self>) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("isin");
@@ -105,7 +105,7 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
 }
 
 /// Returns the distinct slices of `x` along `dim`, or its distinct elements if `dim` is `None`. If `sorted` is false, only adjacent slices
-/// (or elements) are compared, so the result has one for each run of equal ones.
+/// (or elements) are compared, so the result has one slice (or element) per run.
 fn distinct<T: Number>(x: &Tensor<T>, dim: Option<isize>, sorted: bool, at: Site) -> Result<Distinct<T>, Error> {
     let (x, axis, inverse_shape) = match dim {
         None => (x.reshape_to([x.numel()], at)?, 0, x.shape().clone()),

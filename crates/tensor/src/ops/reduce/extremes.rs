@@ -11,8 +11,8 @@ use crate::ops::reduce::reductions::{drop_reduced, extreme_positions, extreme_va
 use crate::ops::{Result, TensorLike};
 use crate::{Dims, Error, Position, Reduction, Shape, Site, Tensor, View, ensure};
 
-/// The largest and smallest elements, with their positions. [`Reductions::amax`](crate::ops::Reductions::amax) returns only the
-/// values, and shares the gradient between equal elements.
+/// The largest and smallest elements, most with their positions. [`Reductions::amax`](crate::ops::Reductions::amax) returns only the values,
+/// and shares the gradient between equal elements.
 ///
 /// ```
 /// # use wengert_tensor::prelude::*;
@@ -43,15 +43,15 @@ pub trait Extremes: TensorLike {
         extreme(self, false, dim.position(), keepdim, Site::here("min"))
     }
 
-    /// Returns the largest of all elements, or NaN if any is NaN. Equal elements share the gradient evenly, and NaNs count as equal to each
-    /// other. Refuses an empty tensor. PyTorch: `max` without a dimension.
+    /// Returns the largest of all elements, or NaN if any element is NaN. Equal elements share the gradient evenly, and NaNs count as equal
+    /// to each other. Refuses an empty tensor. PyTorch: `max` without a dimension.
     fn try_max_all(&self) -> Result<Self> {
         let at = Site { operation: "max", ..Site::here("max_all") };
         extreme_values(self, Reduction::Max, &Dims::from(..), false, at)
     }
 
-    /// Returns the smallest of all elements, or NaN if any is NaN. Equal elements share the gradient evenly, and NaNs count as equal to
-    /// each other. Refuses an empty tensor. PyTorch: `min` without a dimension.
+    /// Returns the smallest of all elements, or NaN if any element is NaN. Equal elements share the gradient evenly, and NaNs count as equal
+    /// to each other. Refuses an empty tensor. PyTorch: `min` without a dimension.
     fn try_min_all(&self) -> Result<Self> {
         let at = Site { operation: "min", ..Site::here("min_all") };
         extreme_values(self, Reduction::Min, &Dims::from(..), false, at)

@@ -19,7 +19,7 @@ use crate::{Binary, Float, Position, Reduction, Scalar as _, Shape, Site, ensure
 #[twins(blanket)]
 pub trait Integrals: TensorLike<Elem: Float> {
     /// Returns the integrals along `dim` of functions whose values are `self`, at points whose distance is `dx`. The dimension is removed.
-    /// The integral is 0 with fewer than two points. PyTorch: `trapezoid` with `dx`.
+    /// The integral is 0 with fewer than two points. Refuses rank 0. PyTorch: `trapezoid` with `dx`.
     #[doc(alias("trapz"))]
     fn try_trapezoid(&self, dx: f64, dim: impl Position) -> Result<Self> {
         let at = Site::here("trapezoid");
@@ -40,7 +40,8 @@ pub trait Integrals: TensorLike<Elem: Float> {
     /// Returns the integrals along `dim` of functions whose values are `self`, at the points `x`. The dimension is removed. `x` is a vector
     /// with one point per value, or an array of another rank. An array of lower rank first gets leading dimensions of size 1. The differences
     /// of its neighbouring points along `dim` then broadcast with the sums of neighbouring values. So two points along `dim` give one
-    /// distance for all intervals. A single point gives no distance, and the integral of two values is then 0. PyTorch: `trapezoid` with `x`.
+    /// distance for all intervals. A single point gives no distance, and the integral of two values is then 0. Refuses rank 0, and a vector
+    /// `x` with another number of points. PyTorch: `trapezoid` with `x`.
     fn try_trapezoid_over(&self, x: impl ArrayOperand<Self>, dim: impl Position) -> Result<Self> {
         let x = &x.into_array(self)?;
         let at = Site::here("trapezoid_over");
@@ -49,7 +50,7 @@ pub trait Integrals: TensorLike<Elem: Float> {
     }
 
     /// Returns the running integrals along `dim` of functions whose values are `self`, at points whose distance is `dx`. The result has one
-    /// element fewer than there are points, or none if there are no points. PyTorch: `cumulative_trapezoid` with `dx`.
+    /// element fewer than there are points, or none if there are no points. Refuses rank 0. PyTorch: `cumulative_trapezoid` with `dx`.
     fn try_cumulative_trapezoid(&self, dx: f64, dim: impl Position) -> Result<Self> {
         let at = Site::here("cumulative_trapezoid");
         let (areas, axis) = areas(self, Spacing::Equal(dx), dim.position(), at)?;
@@ -87,7 +88,8 @@ pub trait Integrals: TensorLike<Elem: Float> {
 
     /// Returns the derivatives along `dim` of functions whose values are `self`, at the points `x`, a vector. An inner derivative is the
     /// derivative of the parabola through three neighbouring points. The ends are as for [`gradient`](Self::gradient). Equal neighbouring
-    /// points give NaN or ±∞. Has the errors of `gradient`. PyTorch: `gradient` with coordinates as `spacing`, for one dimension.
+    /// points give NaN or ±∞. Has the errors of `gradient`, and refuses an `x` that is not a vector with one point per value. PyTorch:
+    /// `gradient` with coordinates as `spacing`, for one dimension.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

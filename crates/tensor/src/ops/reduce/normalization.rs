@@ -1,7 +1,8 @@
-//! Normalizations. They shift and scale elements to mean 0 and variance 1 over some dimensions, then apply a weight and a bias. RMS
-//! normalization only scales, and batch normalization outside of training uses given statistics. The variance is computed in two passes:
-//! the mean, then the mean square of the differences from the mean. The formula `E[x²] - E[x]²` would lose digits. The functions have no
-//! state: batch normalization in training returns its statistics, and a layer can store them.
+//! Normalizations. Most shift and scale elements to mean 0 and variance 1 over some dimensions, then apply a weight and a bias. RMS
+//! normalization only scales, and batch normalization outside of training uses given statistics. Local response normalization divides by a
+//! power of a mean square and has no parameters. The variance is computed in two passes: the mean, then the mean square of the differences
+//! from the mean. The formula `E[x²] - E[x]²` would lose digits. The functions have no state: batch normalization in training returns its
+//! statistics, and a layer can store them.
 
 use wengert_macros::twins;
 
@@ -34,8 +35,8 @@ pub struct BatchNormed<A> {
 #[twins(blanket)]
 pub trait Normalization: TensorLike<Elem: Float> {
     /// Normalizes over the last dimensions, which have the sizes `shape`. `weight` and `bias` have the same shape. If the normalized
-    /// dimensions have only one element and `eps` is positive, the result is the bias, or 0 without a bias. PyTorch:
-    /// `nn.functional.layer_norm`.
+    /// dimensions have only one element, which is finite, and `eps` is positive, the result is the bias, or 0 without a bias. Refuses an
+    /// empty `shape`, and sizes that are not the last sizes of `self`. PyTorch: `nn.functional.layer_norm`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }
@@ -69,7 +70,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
     }
 
     /// Divides each element by the root of m + `eps`. Here m is the mean square over the last dimensions, which have the sizes `shape`.
-    /// `weight` has the shape `shape`. `eps` is the machine epsilon of the element type if not given. PyTorch: `nn.functional.rms_norm`.
+    /// `weight` has the shape `shape`. `eps` is the machine epsilon of the element type if not given. Refuses an empty `shape`, and sizes
+    /// that are not the last sizes of `self`. PyTorch: `nn.functional.rms_norm`.
     fn try_rms_norm(&self, shape: impl Into<Sizes>, weight: Option<&Self>, eps: Option<f64>) -> Result<Self> {
         let at = Site::here("rms_norm");
         let normalized = normalized_sizes(self, &shape.into(), at)?;
@@ -88,8 +90,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
     }
 
     /// Normalizes each of `groups` groups of channels of `[n, c, …]` over the channels of the group and all dimensions after `c`. `weight`
-    /// and `bias` are `[c]`. Refuses a single example whose groups have one element, because the result would not depend on the input.
-    /// PyTorch: `nn.functional.group_norm`.
+    /// and `bias` are `[c]`. Refuses a single example whose groups have one element, because the result would not depend on the input. Also
+    /// refuses fewer than two dimensions, and a `groups` that does not divide c. PyTorch: `nn.functional.group_norm`.
     fn try_group_norm(&self, groups: usize, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Result<Self> {
         let at = Site::here("group_norm");
         let own = self.shape();
@@ -136,9 +138,10 @@ pub trait Normalization: TensorLike<Elem: Float> {
         affine_by_channel(standardize(self, &axes, eps, at)?, weight, bias, at)
     }
 
-    /// Divides each element of `[n, c, …]` by (k + `alpha` · m)^`beta`. Here m is the mean square of the elements at the same place in
-    /// `size` channels: the element's own channel, `size / 2` channels before it, and `(size - 1) / 2` channels after it. Channels that do
-    /// not exist count as 0 (Krizhevsky et al. 2012). PyTorch: `nn.functional.local_response_norm`.
+    /// Divides each element of `[n, c, …]` by (k + `alpha` · m)^`beta`. Here m is the mean square of the elements at the same place in `size`
+    /// channels: the element's own channel, `size / 2` channels before it, and `(size - 1) / 2` channels after it. Channels that do not exist
+    /// count as 0 (Krizhevsky et al. 2012). Refuses fewer than three dimensions, and a `size` of 0. PyTorch:
+    /// `nn.functional.local_response_norm`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -160,8 +163,8 @@ pub trait Normalization: TensorLike<Elem: Float> {
         self.divide_by(&mean.times(alpha, at)?.plus(k, at)?.combine(Binary::Pow, beta, at)?, at)
     }
 
-    /// Normalizes each channel of `[n, c, …]` by a given mean and variance, as outside of training. All parameters are `[c]`.
-    /// PyTorch: `nn.functional.batch_norm` with `training=False`.
+    /// Normalizes each channel of `[n, c, …]` by a given mean and variance, as outside of training. All parameters are `[c]`. Refuses fewer
+    /// than two dimensions. PyTorch: `nn.functional.batch_norm` with `training=False`.
     fn try_batch_norm(
         &self,
         mean: &Self,
@@ -240,7 +243,8 @@ struct RowKernel {
 }
 
 impl RowKernel {
-    /// Returns the kernel for `x`, or `None` if `x` is recorded or the rows have a length that the kernel does not support.
+    /// Returns the kernel for `x`. Returns `None` if `x` is recorded or has no elements, or if the length of the rows is not in
+    /// [`NORMALIZED_ROWS`].
     fn new<A: TensorLike>(x: &A, len: usize, centred: bool, eps: f64, elements_per_parameter: usize) -> Option<Self> {
         let own = RowKernel { len, centred, eps, elements_per_parameter };
         (x.is_plain() && NORMALIZED_ROWS.contains(&len) && x.shape().numel() > 0).then_some(own)

@@ -60,8 +60,9 @@ pub trait Norms: TensorLike<Elem: Float> {
     }
 
     /// Returns the distances `[…, m, n]` by the `p`-norm between all rows of `self`, `[…, m, k]`, and all rows of `other`, `[…, n, k]`. The
-    /// batch dimensions broadcast. The derivative is 0 at equal points. For p = ∞, each coordinate with the largest difference gets the
-    /// whole gradient. A difference that is NaN gives NaN. Refuses a negative `p`. PyTorch: `cdist`.
+    /// batch dimensions broadcast. The derivative is 0 at equal points. For p = ∞, each coordinate with the largest difference gets the whole
+    /// gradient. A difference that is NaN gives NaN. Refuses a negative or NaN `p`, fewer than two dimensions, and rows of different lengths.
+    /// PyTorch: `cdist`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -74,8 +75,8 @@ pub trait Norms: TensorLike<Elem: Float> {
     }
 
     /// Returns the distances by the `p`-norm between all pairs of rows of `self`, `[n, k]`, as a vector of n (n - 1)/2 elements: row 0 with
-    /// rows 1, 2, …, then row 1 with rows 2, 3, …. The derivative is as for [`cdist`](Self::cdist). Refuses a negative `p`. PyTorch:
-    /// `nn.functional.pdist`.
+    /// rows 1, 2, …, then row 1 with rows 2, 3, …. The derivative is as for [`cdist`](Self::cdist). Refuses a negative or NaN `p`, and a rank
+    /// other than 2. PyTorch: `nn.functional.pdist`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

@@ -21,8 +21,8 @@ use crate::{
 /// ```
 #[twins(blanket)]
 pub trait Reductions: TensorLike {
-    /// Returns the sum over `dims`, added pairwise; 0 if empty. Sums of `i64` wrap. Refuses `u8`, whose sums would soon overflow: cast the
-    /// tensor first. [`count_nonzero`](Self::count_nonzero) counts the `true` elements of a mask. PyTorch: `sum`.
+    /// Returns the sum over `dims`, added pairwise; 0 if there are no elements. Sums of `i64` wrap. Refuses `u8`, whose sums would soon
+    /// overflow: cast the tensor first. [`count_nonzero`](Self::count_nonzero) counts the `true` elements of a mask. PyTorch: `sum`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -43,7 +43,7 @@ pub trait Reductions: TensorLike {
         reduce_dims(self, Reduction::Sum, &dims.into(), keepdim, at)
     }
 
-    /// Returns the mean over `dims`; NaN if empty. PyTorch: `mean`.
+    /// Returns the mean over `dims`; NaN if there are no elements. PyTorch: `mean`.
     #[doc(alias("average"))]
     #[keepdim]
     fn try_mean(&self, dims: impl Into<Dims>) -> Result<Self>
@@ -53,7 +53,7 @@ pub trait Reductions: TensorLike {
         mean(self, &dims.into(), keepdim, Site::here("mean"))
     }
 
-    /// Returns the product over `dims`; 1 if empty. Products of integers wrap, in the element type. PyTorch: `prod`.
+    /// Returns the product over `dims`; 1 if there are no elements. Products of integers wrap, in the element type. PyTorch: `prod`.
     #[doc(alias("product"))]
     #[keepdim]
     fn try_prod(&self, dims: impl Into<Dims>) -> Result<Self>
@@ -63,7 +63,7 @@ pub trait Reductions: TensorLike {
         reduce_dims(self, Reduction::Prod, &dims.into(), keepdim, Site::here("prod"))
     }
 
-    /// Returns the largest element over `dims`; NaN if any is NaN. Equal elements share the gradient evenly. Refuses empty
+    /// Returns the largest element over `dims`; NaN if any element is NaN. Equal elements share the gradient evenly. Refuses empty
     /// dimensions. PyTorch: `amax`.
     #[doc(alias("max"))]
     #[keepdim]
@@ -71,7 +71,7 @@ pub trait Reductions: TensorLike {
         extreme_values(self, Reduction::Amax, &dims.into(), keepdim, Site::here("amax"))
     }
 
-    /// Returns the smallest element over `dims`; NaN if any is NaN. Equal elements share the gradient evenly. Refuses empty
+    /// Returns the smallest element over `dims`; NaN if any element is NaN. Equal elements share the gradient evenly. Refuses empty
     /// dimensions. PyTorch: `amin`.
     #[doc(alias("min"))]
     #[keepdim]
@@ -79,15 +79,15 @@ pub trait Reductions: TensorLike {
         extreme_values(self, Reduction::Amin, &dims.into(), keepdim, Site::here("amin"))
     }
 
-    /// Returns a mask that is true where any element over `dims` is nonzero (or `true`); `false` if empty. An empty list of dimensions reduces
-    /// none, as in PyTorch. PyTorch: `any`.
+    /// Returns a mask that is true where any element over `dims` is nonzero (or `true`); `false` if there are no elements. An empty list of
+    /// dimensions reduces no dimension. PyTorch: `any`.
     #[keepdim]
     fn try_any(&self, dims: impl Into<Dims>) -> Result<Tensor<bool>, Self::Error> {
         reduced_mask(self, Reduction::Sum, &dims.into(), keepdim, Site::here("any"))
     }
 
-    /// Returns a mask that is true where all elements over `dims` are nonzero (or `true`); `true` if empty. An empty list of dimensions reduces
-    /// none, as in PyTorch. PyTorch: `all`.
+    /// Returns a mask that is true where all elements over `dims` are nonzero (or `true`); `true` if there are no elements. An empty list of
+    /// dimensions reduces no dimension. PyTorch: `all`.
     #[keepdim]
     fn try_all(&self, dims: impl Into<Dims>) -> Result<Tensor<bool>, Self::Error> {
         reduced_mask(self, Reduction::Prod, &dims.into(), keepdim, Site::here("all"))

@@ -14,7 +14,8 @@ pub trait Search: TensorLike<Elem: Number> {
     /// Returns, for each of `values`, the position in `self` at which an insertion of the value keeps `self` sorted. `self` is a sorted
     /// vector, or sorted lines `[…, n]` with the leading dimensions of `values`. If elements equal the value, the position is before the
     /// first equal element, or after the last one if `right` is true. The position of NaN is after all elements. If `self` is not sorted or
-    /// has a NaN, the positions are not specified. Refuses a `self` without dimensions. PyTorch: `searchsorted`.
+    /// has a NaN, the positions are not specified. Refuses a `self` without dimensions, and leading dimensions that differ. PyTorch:
+    /// `searchsorted`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -51,9 +52,10 @@ pub trait Search: TensorLike<Elem: Number> {
     }
 
     /// Returns the number of elements in each of `bins` equal intervals between `min` and `max`. The last interval includes `max`. Elements
-    /// outside and NaN do not count. Equal bounds, such as 0 and 0, stand for the smallest and the largest element. If these are equal too,
-    /// the bounds are this number minus 1 and plus 1, or the neighbouring `f64` numbers if they are farther away. Refuses 0 bins, a `max`
-    /// below `min`, and infinite and NaN bounds; with equal bounds, also infinite and NaN elements. PyTorch: `histc`.
+    /// outside and NaN do not count. Equal bounds, such as 0 and 0, stand for the smallest and the largest element, if there are elements. If
+    /// both are the same number x, the bounds are x - 1 and x + 1. For a large x, the bounds are its neighbours in `f64`, which are farther
+    /// away. Refuses 0 bins, a `max` below `min`, and infinite and NaN bounds; with equal bounds, also infinite and NaN elements. PyTorch:
+    /// `histc`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -106,8 +108,8 @@ fn bounds<T: Float>(x: &Tensor<T>, min: f64, max: f64, at: Site) -> Result<(f64,
     Ok((low, high))
 }
 
-/// Returns the number of occurrences of each number from 0 to the largest element. The result has at least `minlength` elements. PyTorch:
-/// `bincount`.
+/// Returns the number of occurrences of each number from 0 to the largest element. The result has at least `minlength` elements. Refuses
+/// negative numbers, and a rank other than 1. PyTorch: `bincount`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

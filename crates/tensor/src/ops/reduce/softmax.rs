@@ -74,7 +74,7 @@ pub trait Softmax: TensorLike<Elem: Float> {
         if hard { soft.with_value(&one_hot_of_largest(&soft.apply_detach(at)?, axis, at)?, at) } else { Ok(soft) }
     }
 
-    /// Returns ln Σ eˣ over `dims`; -∞ if empty or if all elements are -∞. PyTorch: `logsumexp`.
+    /// Returns ln Σ eˣ over `dims`; -∞ if there are no elements or all elements are -∞. PyTorch: `logsumexp`.
     #[keepdim]
     fn try_logsumexp(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("logsumexp");

@@ -1,4 +1,4 @@
-//! Variance, standard deviation, and sums that ignore NaN.
+//! Variance, standard deviation, and sums and means that ignore NaN.
 //!
 //! The divisor of a variance of n elements is n - correction, or 0 if this difference is negative. The variance has its own derivative
 //! rule. Where a standard deviation is 0, its derivative is 0.
@@ -65,7 +65,7 @@ pub trait Statistics: TensorLike<Elem: Float> {
         Ok((variance.apply_unary(Unary::SqrtFlat, at)?, mean(self, &dims, keepdim, at)?))
     }
 
-    /// Returns the sum over `dims` of the elements that are not NaN; 0 if empty. PyTorch: `nansum`.
+    /// Returns the sum over `dims` of the elements that are not NaN; 0 if there are none. PyTorch: `nansum`.
     #[keepdim]
     fn try_nansum(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("nansum");

@@ -11,7 +11,7 @@ use crate::{Error, Position, Scalar, Shape, Site, Tensor, View, ensure};
 #[twins(blanket)]
 pub trait Diagonals: TensorLike {
     /// Returns each matrix `[…, m, n]` with 0 above the diagonal that lies `diagonal` places above the main diagonal (or below it, if
-    /// `diagonal` is negative). NaN and ∞ there become 0 too. PyTorch: `tril`.
+    /// `diagonal` is negative). NaN and ∞ there become 0 too. Refuses fewer than two dimensions. PyTorch: `tril`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -24,14 +24,14 @@ pub trait Diagonals: TensorLike {
     }
 
     /// Returns each matrix `[…, m, n]` with 0 below the diagonal that lies `diagonal` places above the main diagonal (or below it, if
-    /// `diagonal` is negative). NaN and ∞ there become 0 too. PyTorch: `triu`.
+    /// `diagonal` is negative). NaN and ∞ there become 0 too. Refuses fewer than two dimensions. PyTorch: `triu`.
     #[in_place]
     fn try_triu(&self, diagonal: isize) -> Result<Self> {
         triangle(self, diagonal, false, Site::here("triu"))
     }
 
-    /// Returns a matrix with the vector `self` on a diagonal, or a diagonal of the matrix `self`. This diagonal lies `diagonal` places
-    /// above the main diagonal (or below it, if `diagonal` is negative). PyTorch: `diag`.
+    /// Returns a matrix with the vector `self` on a diagonal, or a diagonal of the matrix `self`. This diagonal lies `diagonal` places above
+    /// the main diagonal (or below it, if `diagonal` is negative). Refuses other ranks than 1 and 2. PyTorch: `diag`.
     fn try_diag(&self, diagonal: isize) -> Result<Self> {
         let at = Site::here("diag");
         match self.shape().rank() {
@@ -41,9 +41,9 @@ pub trait Diagonals: TensorLike {
         }
     }
 
-    /// Returns matrices with the last dimension of `self` on a diagonal, which lies `offset` places above the main diagonal (or below it,
-    /// if `offset` is negative). Dimensions `first` and `second` of the result are the rows and columns. This is the adjoint of
-    /// [`diagonal`](crate::ops::Views::diagonal) for square matrices. PyTorch: `diag_embed`.
+    /// Returns matrices with the last dimension of `self` on a diagonal, which lies `offset` places above the main diagonal (or below it, if
+    /// `offset` is negative). Dimensions `first` and `second` of the result are the rows and columns. This is the adjoint of
+    /// [`diagonal`](crate::ops::Views::diagonal) for square matrices. Refuses rank 0, and equal dimensions. PyTorch: `diag_embed`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

@@ -28,7 +28,7 @@ pub fn join<A: TensorLike>(tensors: &[A], dim: isize, at: Site) -> Result<A> {
     for (position, shape) in shapes.iter().enumerate() {
         ensure!(shape.rank() > 0, at, "zero-dimensional tensor (at position {position}) cannot be concatenated");
     }
-    // As in PyTorch, tensors of shape [0] are skipped, whatever the rank of the others.
+    // As in PyTorch, tensors of shape [0] are skipped, whatever the rank of the other tensors.
     let is_legacy_empty = |shape: &Shape| shape.sizes() == [0];
     let Some(first) = shapes.iter().find(|shape| !is_legacy_empty(shape)).or(shapes.first()) else {
         return Err(Error::argument(at, "cat(): expected a non-empty list of Tensors").into());
@@ -88,8 +88,8 @@ pub fn try_stack<I: IntoArray + Clone>(tensors: &[I], dim: impl Position) -> Res
     join(&parts, axis as isize, at)
 }
 
-/// Joins tensors along dimension 1, or along dimension 0 if they are vectors. A tensor of rank 0 counts as a vector of one element.
-/// Refuses an empty list, and shapes that do not fit together. PyTorch: `hstack`.
+/// Joins tensors along dimension 1, or along dimension 0 if the first tensor is a vector. A tensor of rank 0 counts as a vector of one
+/// element. Refuses an empty list, and shapes that do not fit together. PyTorch: `hstack`.
 #[twins]
 pub fn try_hstack<I: IntoArray + Clone>(tensors: &[I]) -> Result<I::Array> {
     let at = Site::here("hstack");
@@ -229,7 +229,7 @@ pub enum Indexing2d {
 }
 
 /// Returns a grid for each vector of coordinates along an axis. Each vector (or tensor of rank 0) is expanded along the dimensions of the
-/// others, without a copy. Refuses an empty list, and tensors of two or more dimensions. PyTorch: `meshgrid`.
+/// other vectors, without a copy. Refuses an empty list, and tensors of two or more dimensions. PyTorch: `meshgrid`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

@@ -1,8 +1,8 @@
 //! Padding along dimensions.
 //!
-//! The result for tensors is written in one pass. The recorded result is a concatenation of the input with constants or slices of the
-//! input, which are flipped (reflection) or expanded (replication). So the derivative follows from the derivatives of views and
-//! concatenation.
+//! The result for tensors is written in one pass. The recorded padding with zeros is the adjoint of a slice. Other recorded padding is a
+//! concatenation of the input with constants, or with slices of the input, which are flipped (reflection) or expanded (replication). So the
+//! derivative follows from the derivatives of views and concatenation.
 
 use wengert_macros::{precompiled, twins};
 

@@ -1,5 +1,5 @@
-//! Operations that repeat or roll elements. A repetition is an expansion and a reshape, so its derivative is a sum. If the slices have
-//! different counts, they are selected by index.
+//! Operations that repeat, roll or combine elements. A repetition is an expansion and a reshape, so its derivative is a sum. If the slices
+//! have different counts, they are selected by index.
 
 use wengert_macros::twins;
 
@@ -51,8 +51,9 @@ pub trait Repetition: TensorLike {
         unsqueeze(&x, axis + 1, at)?.expand_to(&repeated, at)?.reshape_to(merged, at)
     }
 
-    /// Repeats slice `k` of dimension `dim` `counts[k]` times. If `dim` is `None`, repeats element `k` of the flattened tensor. `counts`
-    /// has one entry per slice, or one entry for all slices. PyTorch: `repeat_interleave` with a tensor.
+    /// Repeats slice `k` of dimension `dim` `counts[k]` times. If `dim` is `None`, repeats element `k` of the flattened tensor. `counts` has
+    /// one entry per slice, or one entry for all slices. Refuses other numbers of entries, and negative counts. PyTorch: `repeat_interleave`
+    /// with a tensor.
     fn try_repeat_interleave_each(&self, counts: &Tensor<i64>, dim: Option<isize>) -> Result<Self> {
         let at = Site::here("repeat_interleave_each");
         let (x, axis) = axis_or_flat(self, dim, at)?;

@@ -8,7 +8,7 @@ use crate::ops::{Compose, TensorLike};
 use crate::shape::dims;
 use crate::{Position, Site, ensure};
 
-/// Splitting along a dimension. All parts are views.
+/// Splitting along a dimension. All parts are views. The methods refuse rank 0.
 #[twins(blanket)]
 pub trait Splitting: TensorLike {
     /// Splits dimension `dim` into parts of `size` elements. The last part may be smaller. Refuses size 0 unless the dimension is empty.
@@ -52,7 +52,7 @@ pub trait Splitting: TensorLike {
         split_at_bounds(self, axis, bounds, at)
     }
 
-    /// Splits dimension `dim` into at most `count` parts of the same size. The last part may be smaller. PyTorch: `chunk`.
+    /// Splits dimension `dim` into at most `count` parts of the same size. The last part may be smaller. Refuses `count` 0. PyTorch: `chunk`.
     #[doc(alias("array_split"))]
     fn try_chunk(&self, count: usize, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("chunk");
@@ -98,8 +98,8 @@ pub trait Splitting: TensorLike {
         Ok(into_array(self.try_split_sizes(&sizes, dim)?))
     }
 
-    /// Splits dimension `dim` into `count` parts. If the sizes cannot be equal, the first parts have one element more. PyTorch:
-    /// `tensor_split`.
+    /// Splits dimension `dim` into `count` parts. If the sizes cannot be equal, the first parts have one element more. Refuses `count` 0.
+    /// PyTorch: `tensor_split`.
     fn try_tensor_split(&self, count: usize, dim: impl Position) -> Result<Vec<Self>, Self::Error> {
         let at = Site::here("tensor_split");
         let (axis, whole) = dimension(self, TENSOR_SPLIT, dim, at)?;
@@ -212,8 +212,8 @@ fn split_at_bounds<A: TensorLike>(
     bounds: impl Iterator<Item = (usize, usize)>,
     at: Site,
 ) -> Result<Vec<A>, A::Error> {
-    // Checks that memory can hold the list of parts before the first part is made. The lower bound of `bounds.size_hint()` is this number
-    // of parts. It is 0 for lists of sizes or positions, which are already in memory.
+    // Checks that memory can hold the list of parts before the first part is made. The lower bound of `bounds.size_hint()` is the number of
+    // parts, or 0 for lists of sizes or positions, which are already in memory.
     reserve::check_list::<A>(bounds.size_hint().0, at)?;
     bounds.map(|(start, end)| x.slice_axis(axis, start, end - start, at)).collect()
 }

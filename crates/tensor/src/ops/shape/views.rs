@@ -23,8 +23,8 @@ use crate::{Axes, Dims, Error, Position, Reduction, Scalar, Shape, Site, Sizes, 
 /// ```
 #[twins(blanket)]
 pub trait Views: TensorLike {
-    /// Expands to `sizes` without a copy: new and stretched dimensions get stride 0. -1 keeps the size of an existing dimension. PyTorch:
-    /// `expand`, `broadcast_to`.
+    /// Expands to `sizes` without a copy: new and stretched dimensions get stride 0. -1 keeps the size of an existing dimension. Refuses
+    /// `sizes` to which the shape does not expand. PyTorch: `expand`, `broadcast_to`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -58,8 +58,8 @@ pub trait Views: TensorLike {
         self.try_expand(other.shape())
     }
 
-    /// Sums to the shape `sizes`: the adjoint of [`expand`](Self::expand). Sums over the dimensions that expanding from `sizes`
-    /// would add or stretch. PyTorch: `sum_to_size`.
+    /// Sums to the shape `sizes`: the adjoint of [`expand`](Self::expand). Sums over the dimensions that expanding from `sizes` would add or
+    /// stretch. Refuses `sizes` that do not expand to the shape of `self`. PyTorch: `sum_to_size`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -310,8 +310,8 @@ pub trait Views: TensorLike {
         squeeze(&self.apply_view(view, at)?, axis, at)
     }
 
-    /// Returns the diagonal of dimensions `first` and `second` as the last dimension. `offset` counts from the main diagonal
-    /// upwards (negative: downwards). PyTorch: `diagonal`.
+    /// Returns the diagonal of dimensions `first` and `second` as the last dimension. `offset` counts from the main diagonal upwards
+    /// (negative: downwards). Refuses equal dimensions. PyTorch: `diagonal`.
     fn try_diagonal(&self, offset: isize, first: impl Position, second: impl Position) -> Result<Self> {
         let at = Site::here("diagonal");
         self.apply_view(diagonal_view(self.shape().rank(), offset, first.position(), second.position(), at)?, at)
@@ -393,7 +393,7 @@ pub(crate) fn swap<A: TensorLike>(x: &A, first: usize, second: usize, at: Site) 
 }
 
 /// Inserts dimensions of size 1 until there are `rank` dimensions, 1 to 3. Inserts the first and the second dimension before the existing
-/// ones, and appends the third one.
+/// dimensions, and appends the third dimension.
 pub(crate) fn raise_rank<A: TensorLike>(x: &A, rank: usize, at: Site) -> Result<A> {
     let mut shape = x.shape();
     if shape.rank() >= rank {

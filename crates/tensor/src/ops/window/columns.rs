@@ -1,4 +1,4 @@
-//! Copies the sliding windows of images into the columns of a matrix, and adds such columns to images.
+//! Copies the sliding windows of images into the columns of a matrix, and adds the columns of a matrix to the windows of images.
 
 use wengert_macros::twins;
 
@@ -11,7 +11,8 @@ use crate::{Error, Number, Site, Sizes, ensure};
 #[twins(blanket)]
 pub trait Columns: TensorLike {
     /// Returns the windows of `[n, c, h, w]` (or `[c, h, w]`) as columns `[n, c · kh · kw, windows]`, in row-major order. A window has `kh`
-    /// rows and `kw` columns. Adds `padding` zeros on both sides of `h` and `w`. PyTorch: `nn.functional.unfold`.
+    /// rows and `kw` columns. Adds `padding` zeros at both ends of `h` and `w`. Refuses sizes of 0 except the batch size, and a window that
+    /// is larger than the padded image. PyTorch: `nn.functional.unfold`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -64,8 +65,8 @@ pub trait Columns: TensorLike {
     }
 
     /// Adds the columns `[n, c · kh · kw, windows]` as windows to images `[n, c, h, w]` of zeros: the adjoint of [`im2col`](Self::im2col).
-    /// `output_size` is h and w. The batch dimension may be absent. Elements in the padding are dropped. PyTorch:
-    /// `nn.functional.fold`.
+    /// `output_size` is h and w. The batch dimension may be absent. Elements in the padding are dropped. Refuses a number of columns other
+    /// than the number of windows. PyTorch: `nn.functional.fold`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

@@ -14,7 +14,7 @@ use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Sizes, Tensor, U
 /// The formula by which a sample at a point between pixels is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GridMode {
-    /// The mean of the four neighbours, weighted by distance. PyTorch: `bilinear`.
+    /// The weighted mean of the four neighbours. A nearer neighbour has a larger weight. PyTorch: `bilinear`.
     #[default]
     Bilinear,
     /// The nearest pixel. If two pixels are equally near, the pixel with the even index. PyTorch: `nearest`.
@@ -218,8 +218,7 @@ fn clamp_to_pixels<A: TensorLike<Elem: Float>>(position: &A, last: f64, at: Site
     position.choose(&inside, last, at)
 }
 
-/// Returns `position`. Positions outside of the range from `low` to `low + span` are reflected at its ends until they are in the
-/// range.
+/// Returns `position`, reflected at the ends of the range from `low` to `low + span` until it is in the range. Returns 0 if `span` is 0.
 fn reflect<A: TensorLike<Elem: Float>>(position: &A, low: f64, span: f64, at: Site) -> Result<A> {
     if span == 0.0 {
         return position.fill_shape(0.0, &position.shape(), at)?.with_zero_gradients(&[position], at);

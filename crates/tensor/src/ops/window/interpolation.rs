@@ -1,7 +1,7 @@
 //! Resampling of images and signals to another size.
 //!
-//! Each dimension is resampled separately. A new element is a copy of an old element, the mean of a window, or a weighted sum. A weighted
-//! sum has two or four terms per dimension. For weighted sums, PyTorch's formula gives the position of a new element among the old ones
+//! Each dimension is resampled separately. A new element is a copy of an old element, the mean of a window, or a weighted sum. A weighted sum
+//! has two or four terms per dimension. For weighted sums, PyTorch's formula gives the position of a new element among the old elements
 //! (ATen: `area_pixel_compute_source_index`).
 
 use wengert_macros::twins;
@@ -38,8 +38,8 @@ pub enum InterpolateMode {
 /// Resampling of images and other arrays to another size.
 #[twins(blanket)]
 pub trait Interpolation: Windowed<Elem: Float> {
-    /// Resamples `[n, c, …]` to `size`: one value for all dimensions after the first two, or one per dimension. PyTorch:
-    /// `nn.functional.interpolate`.
+    /// Resamples `[n, c, …]` to `size`: one value for all dimensions after the first two, or one per dimension. Refuses fewer than three and
+    /// more than five dimensions, sizes of 0, and `Cubic` unless two dimensions are resampled. PyTorch: `nn.functional.interpolate`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

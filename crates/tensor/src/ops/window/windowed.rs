@@ -93,7 +93,7 @@ impl ConvolutionForm {
         form
     }
 
-    /// Returns the sizes of the convolution in the form that `kernel::conv` takes, or `None` if one of the arrays is empty.
+    /// Returns the sizes of the convolution as `kernel::conv` takes them, or `None` if one of the arrays is empty.
     fn geometry(&self) -> Option<Geometry> {
         let [x, w, _] = &self.shapes;
         if self.shapes.iter().any(|shape| shape.contains(&0)) {

@@ -1,9 +1,9 @@
 //! Compatibility with PyTorch before it had broadcasting.
 //!
 //! Before version 0.2, PyTorch ran pointwise operations on tensors with different shapes but the same number of elements by viewing both as
-//! one-dimensional ("1-D view"). Broadcasting silently changed the result of `add(ones(4, 1), randn(4))` from `[4, 1]` to `[4, 4]`. The
-//! same change is still a frequent silent mistake in training scripts. The difference of predictions `[n, 1]` and targets `[n]` is
-//! `[n, n]`, and the mean of this difference does not show the mistake.
+//! one-dimensional ("1-D view"). Broadcasting silently changed the result of `add(ones(4, 1), randn(4))` from `[4, 1]` to `[4, 4]`.
+//! Broadcasts of this kind are still a frequent silent mistake in training scripts. The difference of predictions `[n, 1]` and targets `[n]`
+//! is `[n, n]`, and the mean of this difference does not show the mistake.
 //!
 //! | setting | effect | default here | PyTorch today |
 //! |---|---|---|---|

@@ -74,8 +74,8 @@ pub fn explain_named(operands: &[(&str, &Shape)]) -> Explanation {
     Explanation::new(operands.iter().map(|&(name, shape)| (name.to_owned(), shape.clone())).collect())
 }
 
-/// An explanation of how shapes broadcast, made by [`explain`]. `Display` writes it as text. [`to_svg`](Self::to_svg) returns a coloured
-/// picture.
+/// An explanation of how shapes broadcast, made by [`explain`] or [`explain_named`]. `Display` writes it as text. [`to_svg`](Self::to_svg)
+/// returns a coloured picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     operands: Vec<(String, Shape)>,

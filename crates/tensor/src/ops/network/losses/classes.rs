@@ -28,9 +28,9 @@ impl<A> Copy for Classes<'_, A> {}
 /// Losses of classification.
 #[twins(blanket)]
 pub trait ClassLosses: TensorLike<Elem: Float> {
-    /// Returns the negative log-likelihood of the classes `target` `[n, …]` under the log-probabilities `self` `[n, c, …]`, multiplied by
-    /// the class weights. `Mean` divides by the sum of the weights of all targets that are not ignored. If all targets are ignored, the
-    /// mean is NaN with gradient 0. Refuses classes out of range. PyTorch: `nn.functional.nll_loss`.
+    /// Returns the negative log-likelihood of the classes `target` `[n, …]` under the log-probabilities `self` `[n, c, …]`, multiplied by the
+    /// class weights. `Mean` divides by the sum of the weights of all targets that are not ignored. If all targets are ignored, the mean is
+    /// NaN with gradient 0. Refuses classes out of range, and a target of another shape. PyTorch: `nn.functional.nll_loss`.
     fn try_nll_loss(&self, target: &Tensor<i64>, options: ClassOptions<'_, Self>) -> Result<Self> {
         let at = Site::here("nll_loss");
         let targets = ClassTargets::new(&self.shape(), target, options.ignore_index, at)?;

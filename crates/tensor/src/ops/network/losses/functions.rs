@@ -158,7 +158,7 @@ losses! {
     }
     |x, y, options| x.try_l1_loss(y, weight.as_ref(), options.reduction);
 
-    /// A loss that is quadratic for small differences of prediction and target, and linear for larger ones:
+    /// A loss that is quadratic for small differences of prediction and target, and linear for larger differences:
     /// [`smooth_l1_loss`](RegressionLosses::smooth_l1_loss). PyTorch: `nn.SmoothL1Loss`.
     SmoothL1Loss smooth_l1_loss try_smooth_l1_loss
     {
@@ -168,7 +168,7 @@ losses! {
     {}
     |x, y, options| x.try_smooth_l1_loss(y, options.beta, options.reduction);
 
-    /// A loss that is quadratic for small differences of prediction and target, and linear with slope `delta` for larger ones:
+    /// A loss that is quadratic for small differences of prediction and target, and linear with slope `delta` for larger differences:
     /// [`huber_loss`](RegressionLosses::huber_loss). PyTorch: `nn.HuberLoss`.
     HuberLoss[T] huber_loss try_huber_loss
     {

@@ -14,10 +14,10 @@ use crate::{Binary, Compare, Error, Float, Scalar, Shape, Site, Unary, ensure};
 #[twins(blanket)]
 pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     /// Returns y (ln y - x), the terms of the Kullback-Leibler divergence D(y ‖ eˣ), for log-probabilities x (`self`) and probabilities y
-    /// (`target`). If `log_target` is true, `target` has log-probabilities too. Where a probability y is 0 and x is finite, the loss is 0,
-    /// but the gradient to that y is NaN. `self` and `target` broadcast under the rules of [`compat`](crate::shape::compat). The reduction
-    /// `Mean` divides by the number of elements. For the mathematical divergence, divide a `Sum` by the batch size, or use
-    /// [`KlDivLoss::batch_mean`](crate::ops::KlDivLoss::batch_mean). PyTorch: `nn.functional.kl_div`.
+    /// (`target`). If `log_target` is true, `target` has log-probabilities too. A probability y of 0 with a finite x gives the loss 0, but
+    /// the gradient NaN to y. A log-probability of -∞ in `target` gives the loss NaN. `self` and `target` broadcast under the rules of
+    /// [`compat`](crate::shape::compat). The reduction `Mean` divides by the number of elements. For the mathematical divergence, divide a
+    /// `Sum` by the batch size, or use [`KlDivLoss::batch_mean`](crate::ops::KlDivLoss::batch_mean). PyTorch: `nn.functional.kl_div`.
     fn try_kl_div(&self, target: impl ArrayOperand<Self>, log_target: bool, reduction: LossReduction) -> Result<Self> {
         let at = Site::here("kl_div");
         let (y, x) = broadcast_two(&target.into_array(self)?, self, at)?;
@@ -59,9 +59,9 @@ pub trait LikelihoodLosses: TensorLike<Elem: Float> {
     }
 
     /// Returns (ln v + (x - y)² / v) / 2, the negative log-likelihood of y (`target`) under normal distributions with mean x (`self`) and
-    /// variance v (`variance`). The variance is raised to at least `eps`; the gradient ignores that bound. The variance has the shape of
-    /// `self`. The last dimension of the variance may also have size 1 or be missing. `full` adds ln(2π) / 2. Refuses negative variances.
-    /// PyTorch: `nn.functional.gaussian_nll_loss`.
+    /// variance v (`variance`). The variance is raised to at least `eps`; the gradient ignores this bound. The variance has the shape of
+    /// `self`. The last dimension of the variance may also have size 1 or be missing. `full` adds ln(2π) / 2. Refuses negative variances, and
+    /// other shapes of the variance. PyTorch: `nn.functional.gaussian_nll_loss`.
     fn try_gaussian_nll_loss(
         &self,
         target: impl ArrayOperand<Self>,

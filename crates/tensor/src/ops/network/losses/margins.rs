@@ -80,8 +80,9 @@ pub trait MarginLosses: TensorLike<Elem: Float> {
 
     /// Returns max(0, |a - p| - |a - n| + margin) for the anchors a (`self`), the positives p and the negatives n, all `[…, width]`. The
     /// distances are norms along the last dimension, after `eps` is added to the difference. With `swap`, |a - n| is replaced by |p - n| if
-    /// that is smaller (Balntas et al. 2016). A distance has the derivatives of [`vector_norm`](crate::ops::Norms::vector_norm): 0 between
-    /// equal points if `eps` is 0. Refuses a margin that is not positive. PyTorch: `nn.functional.triplet_margin_loss`.
+    /// |p - n| is smaller (Balntas et al. 2016). A distance has the derivatives of [`vector_norm`](crate::ops::Norms::vector_norm): 0 between
+    /// equal points if `eps` is 0. Refuses a margin of 0 or less, operands of rank 0, and operands of different ranks. PyTorch:
+    /// `nn.functional.triplet_margin_loss`.
     fn try_triplet_margin_loss(
         &self,
         positive: impl ArrayOperand<Self>,

@@ -1,11 +1,11 @@
-//! Losses. `self` is the prediction. Edge cases (empty batches, ignored targets, infinities) follow PyTorch.
+//! Losses. `self` is the prediction, or the first of several inputs. Edge cases (empty batches, ignored targets, infinities) follow PyTorch.
 //!
 //! | file | losses |
 //! |---|---|
 //! | `regression` | distances between real values: mse, l1, smooth l1, Huber |
-//! | `likelihood` | negative log-likelihoods of distributions, and divergences: Poisson, Gaussian, KL, binary |
+//! | `likelihood` | negative log-likelihoods of distributions, and divergences: Poisson, Gaussian, KL, binary cross-entropy |
 //! | `classes` | cross-entropy and negative log-likelihood of classes |
-//! | `margins` | ranking, hinge, triplet |
+//! | `margins` | ranking, hinge, soft margin, triplet |
 //! | `functions` | losses of a prediction and a target, as functions with defaults and as types with options |
 
 mod classes;

@@ -3,15 +3,15 @@
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Shape, Site};
 
-/// How a loss reduces its elementwise losses.
+/// The reduction of elementwise losses to the result of a loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossReduction {
-    /// Returns the loss of each element.
+    /// No reduction: the result has the loss of each element.
     None,
-    /// Returns the mean of the losses; NaN if there are none.
+    /// The mean of the losses; NaN if there are none. Some losses with weights divide by the sum of the weights instead.
     #[default]
     Mean,
-    /// Returns the sum of the losses; 0 if there are none.
+    /// The sum of the losses; 0 if there are none.
     Sum,
 }
 

@@ -119,8 +119,8 @@ impl ClassTargets {
         self.reduce(&self.zero_ignored(&losses, at)?, options, at)
     }
 
-    /// Reduces the losses. `Mean` divides by the sum of the weights of the targets that are not ignored, or by their number without
-    /// weights.
+    /// Reduces the losses. `Mean` divides by the sum of the weights of the targets that are not ignored. Without weights, it divides by the
+    /// number of these targets.
     pub(crate) fn reduce<A: TensorLike<Elem: Float>>(
         &self,
         losses: &A,

@@ -19,7 +19,8 @@ use crate::ops::window::convolution::transposed::convolve_transposed;
 use crate::ops::{ArrayOperand, OptionalOperand, Result, Windowed};
 use crate::{Number, Site};
 
-/// Convolutions over one to three dimensions, and transposed convolutions.
+/// Convolutions over one to three dimensions, and transposed convolutions. Each method refuses operands with other ranks or channels, and
+/// sizes that give a result without elements in a convolved dimension.
 #[twins(blanket)]
 pub trait Convolution: Windowed<Elem: Number> {
     /// Returns the convolution of `[n, c, l]` (or `[c, l]`) by `weight` `[out, c / groups, k]`, plus `bias` `[out]`.

@@ -41,8 +41,8 @@ impl ConvOptions {
         ConvOptions { stride: stride.into(), ..self }
     }
 
-    /// Sets the number of elements added on both sides of a dimension. The added elements are zeros unless
-    /// [`padding_mode`](Self::padding_mode) is set.
+    /// Sets the number of elements added at each end of a dimension. The added elements are zeros unless [`padding_mode`](Self::padding_mode)
+    /// is set.
     pub fn padding(self, padding: impl Into<Sizes>) -> Self {
         ConvOptions { padding: Some(padding.into()), ..self }
     }
@@ -79,8 +79,8 @@ impl ConvOptions {
         ConvOptions { groups, ..self }
     }
 
-    /// Sets the number of elements that a transposed convolution adds at the end of each dimension of the result. The number must be
-    /// smaller than the stride or the dilation. Other convolutions ignore it.
+    /// Sets the number of elements that a transposed convolution adds at the end of each dimension of the result. The number must be smaller
+    /// than the larger one of stride and dilation. Other convolutions ignore it.
     pub fn output_padding(self, output_padding: impl Into<Sizes>) -> Self {
         ConvOptions { output_padding: output_padding.into(), ..self }
     }

@@ -13,7 +13,7 @@ use crate::ops::window::windows::{add_batch, per_dimension_at_least, remove_batc
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Error, Float, Reduction, Scalar, Site, Sizes, View, ensure};
 
-/// Pooling to a result of the requested size, from which the windows follow.
+/// Pooling to a result of the requested size. This size determines the windows.
 #[twins(blanket)]
 pub trait AdaptivePooling: Windowed<Elem: Float> {
     /// Returns the means of `size` windows of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.adaptive_avg_pool1d`.
@@ -77,7 +77,7 @@ pub(in crate::ops::window) fn avg_pool<A: Windowed<Elem: Float>>(
 fn max_pool<A: TensorLike>(x: &A, rank: usize, size: &Sizes, at: Site) -> Result<A> {
     let counts = check(x, rank, size, Some(1), at)?;
     let (mut x, added) = add_batch(x, rank + 2, at)?;
-    // An expanded array may have more elements than memory can hold. The first of the reductions would store up to half as many elements.
+    // An expanded array may have more elements than memory can hold. The result of the first reduction may have as many elements.
     reserve::check_fits::<A::Elem>(&x.shape(), at)?;
     for (k, &count) in counts.iter().enumerate().rev() {
         let (axis, shape) = (2 + k, x.shape());

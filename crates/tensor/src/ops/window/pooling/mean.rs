@@ -25,7 +25,7 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
     let (x, added) = add_batch(x, rank + 2, at)?;
     let spans = axes.iter().enumerate().map(|(number, axis)| {
         // The divisor of a window is the product of one divisor per dimension. So the first dimension gets the caller's divisor, and the
-        // others get 1.
+        // other dimensions get 1.
         let divisor = match (options.divisor_override, number) {
             (None, _) if options.count_include_pad => Divisor::Padded,
             (None, _) => Divisor::Inside,

@@ -1,4 +1,4 @@
-//! Pooling: the largest element or the mean of each window.
+//! Pooling: the largest element or the mean of each window, and the inverse of maximum pooling.
 //!
 //! A mean is a linear function, so the derivative rule applies the adjoint of this function. A maximum selects one element of the window:
 //! the first of several equal elements, or the last NaN. The gradient flows to that element, as in PyTorch.
@@ -24,10 +24,11 @@ use crate::ops::window::pooling::unpool::max_unpool;
 use crate::ops::window::windowed::Windowed;
 use crate::{Float, Site, Sizes, Tensor};
 
-/// Pooling over one, two or three dimensions.
+/// Pooling over one, two or three dimensions. The methods refuse other ranks, sizes of 0 except the batch size, and a result without windows.
 #[twins(blanket)]
 pub trait Pooling: Windowed<Elem: Float> {
-    /// Returns the largest element of each window of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.max_pool1d`.
+    /// Returns the largest element of each window of `[n, c, l]` (or `[c, l]`). The gradient flows to the first of several equal elements, or
+    /// to the last NaN. PyTorch: `nn.functional.max_pool1d`.
     fn try_max_pool1d(&self, kernel: impl Into<Sizes>, options: &PoolOptions) -> Result<Self> {
         max_pool(self, 1, &kernel.into(), options, Site::here("max_pool1d"))
     }
@@ -92,7 +93,8 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// Returns zeros with each element of `[n, c, l]` (or `[c, l]`) at the position that `indices` gives. This is the inverse of
     /// [`max_pool1d_with_indices`](Self::max_pool1d_with_indices), except for elements that are no maximum. `output_size` is the length of
     /// the result: unless the stride is 1, arrays of several lengths have the same number of windows. By default, the windows cover the
-    /// result exactly. If positions are equal, the last element wins. PyTorch: `nn.functional.max_unpool1d`.
+    /// result exactly. If positions are equal, the last element wins. Has the errors of [`max_unpool2d`](Self::max_unpool2d). PyTorch:
+    /// `nn.functional.max_unpool1d`.
     fn try_max_unpool1d(
         &self,
         indices: &Tensor<i64>,
@@ -105,9 +107,9 @@ pub trait Pooling: Windowed<Elem: Float> {
 
     /// Returns zeros with each element of `[n, c, h, w]` (or `[c, h, w]`) at the row-major position in its plane that `indices` gives. This
     /// is the inverse of [`max_pool2d_with_indices`](Self::max_pool2d_with_indices), except for elements that are no maximum. `output_size`
-    /// is the height and the width of the result. By default, the windows cover the result exactly. If positions are equal, the last
-    /// element wins. Refuses dimensions of size 0 except the batch, and an `output_size` that differs from the default by the stride or
-    /// more. PyTorch: `nn.functional.max_unpool2d`.
+    /// is the height and the width of the result. By default, the windows cover the result exactly. If positions are equal, the last element
+    /// wins. Refuses positions outside of the result, and an `output_size` that differs from the default by the stride or more. PyTorch:
+    /// `nn.functional.max_unpool2d`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -126,10 +128,10 @@ pub trait Pooling: Windowed<Elem: Float> {
         max_unpool(self, 2, indices, &kernel.into(), options, output_size, Site::here("max_unpool2d"))
     }
 
-    /// Returns zeros with each element of `[n, c, d, h, w]` (or `[c, d, h, w]`) at the row-major position in its volume that `indices`
-    /// gives. This is the inverse of [`max_pool3d_with_indices`](Self::max_pool3d_with_indices), except for elements that are no maximum.
-    /// `output_size` is the depth, the height and the width of the result. By default, the windows cover the result exactly. If positions
-    /// are equal, the last element wins. PyTorch: `nn.functional.max_unpool3d`.
+    /// Returns zeros with each element of `[n, c, d, h, w]` (or `[c, d, h, w]`) at the row-major position in its volume that `indices` gives.
+    /// This is the inverse of [`max_pool3d_with_indices`](Self::max_pool3d_with_indices), except for elements that are no maximum.
+    /// `output_size` is the depth, the height and the width of the result. By default, the windows cover the result exactly. If positions are
+    /// equal, the last element wins. Has the errors of [`max_unpool2d`](Self::max_unpool2d). PyTorch: `nn.functional.max_unpool3d`.
     fn try_max_unpool3d(
         &self,
         indices: &Tensor<i64>,

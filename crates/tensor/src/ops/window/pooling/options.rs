@@ -15,7 +15,8 @@ pub struct PoolOptions {
 }
 
 impl Default for PoolOptions {
-    /// Returns the options with adjacent windows (the stride is the kernel size), no padding and dilation 1.
+    /// Returns the options with adjacent windows (the stride is the kernel size), no padding and dilation 1. The divisor of a mean includes
+    /// the padding.
     fn default() -> Self {
         PoolOptions {
             stride: None,
@@ -34,8 +35,8 @@ impl PoolOptions {
         PoolOptions { stride: Some(stride.into()), ..self }
     }
 
-    /// Sets the number of elements added on both sides of each pooled dimension: zeros for means, -∞ for maxima. The number is at most half
-    /// the kernel size k. In two and three dimensions with dilation d, it is at most half of d (k - 1) + 1.
+    /// Sets the number of elements added at each end of each pooled dimension: zeros for means, -∞ for maxima. The number is at most half the
+    /// kernel size k. In two and three dimensions with dilation d, it is at most half of d (k - 1) + 1.
     pub fn padding(self, padding: impl Into<Sizes>) -> Self {
         PoolOptions { padding: padding.into(), ..self }
     }

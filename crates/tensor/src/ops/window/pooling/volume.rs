@@ -33,8 +33,8 @@ impl Volume {
     }
 }
 
-/// Returns the number of elements of a plane, or the largest number if it overflows. Only planes of an array without elements can be that
-/// large.
+/// Returns the number of elements of a plane, or `usize::MAX` if the product overflows. Only an array without elements can have planes of
+/// this size.
 pub(super) fn area([h, w]: [usize; 2]) -> usize {
     h.saturating_mul(w)
 }
