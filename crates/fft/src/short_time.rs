@@ -158,7 +158,7 @@ pub trait ShortTime: Array {
     /// # Errors
     ///
     /// If the array has no dimension, `n_fft` or `hop_length` is 0, or the window does not have the shape `[w]` with 1 to `n_fft` elements.
-    /// If the signals are shorter than a frame, or as short as the padding. If memory cannot hold the result.
+    /// If the signals with their padding are shorter than a frame, or too short for the padding mode. If memory cannot hold the result.
     fn try_stft(&self, options: &Stft<Self::Elem>) -> Result<Self> {
         let at = Site::here("stft");
         let weights = options.padded_window::<Self>(at)?;

@@ -12,7 +12,7 @@ pub(crate) fn argument_error(at: Site, message: impl Into<String>) -> Error {
     Error::Argument { message: message.into(), at }
 }
 
-/// Returns an error if the array has less than two dimensions. `name` is the operand's name in PyTorch.
+/// Returns an error if the array has fewer than two dimensions. `name` is the operand's name in PyTorch.
 pub(crate) fn check_rank(operation: &str, name: &str, shape: &Shape, at: Site) -> Result<(), Error> {
     match shape.rank() {
         2.. => Ok(()),

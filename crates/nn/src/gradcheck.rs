@@ -49,8 +49,8 @@ impl std::error::Error for ModelFailure {}
 ///
 /// # Errors
 ///
-/// If a derivative disagrees with the differences, cannot be computed, or cannot be checked at the current parameters. The error names the
-/// parameter if each of its elements was checked separately.
+/// If a derivative disagrees with the differences, cannot be computed, or cannot be checked at the current parameters. If a derivative
+/// disagrees, the error names the parameter, provided that each of its elements was checked separately.
 #[track_caller]
 pub fn check_model<T: Float>(
     check: &GradCheck,

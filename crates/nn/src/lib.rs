@@ -1,4 +1,4 @@
-//! Layers and losses that are recorded on the tape, and optimisers, data sets and checkpoints.
+//! Layers and losses that are recorded on the tape, with optimisers, schedules, data sets, metrics, training loops and checkpoints.
 //!
 //! Layers are plain data: a model is a struct of layers, and a layer is a struct of [`Parameter`]s. There is no registry. The parameters of a model
 //! are the parameters of its fields (see [`Module`]). The code of this crate depends only on the shapes of tensors and variables, so their elements
@@ -74,7 +74,7 @@
 //! | [`LayerNorm`] | the same over the last dimensions of each example |
 //! | [`RMSNorm`] | the last dimensions, divided by their root mean square |
 //! | [`GroupNorm`] | mean 0 and variance 1 in each group of channels of each example |
-//! | [`LocalResponseNorm`] | each element, divided by a power of the mean square over neighbouring channels |
+//! | [`LocalResponseNorm`] | each element, divided by (k + alpha · m)^beta, where m is the mean square over neighbouring channels |
 //! | [`InstanceNorm1d`], [`InstanceNorm2d`], [`InstanceNorm3d`] | mean 0 and variance 1 in each channel of each example ([`InstanceNorm`]) |
 //! | [`WeightNorm`], [`SpectralNorm`] | a weight with its lengths as parameters; a weight divided by its largest singular value |
 //! | [`Dropout`] | in training, 0 with probability `p`; the other elements are divided by 1 - `p` |
@@ -149,7 +149,7 @@
 //! | [`Adam`], [`AdamW`] | the mean gradient, divided by the root of the mean squared gradient; `AdamW` decouples the weight decay |
 //! | [`Adamax`], [`NAdam`], [`RAdam`] | variants of Adam: with a running maximum; with Nesterov's momentum; with plain momentum in the first steps |
 //! | [`Lion`] | the sign of a mix of momentum and gradient |
-//! | [`Adafactor`] | the gradient, divided by the root of an estimated mean square, which is stored only by rows and columns to save memory |
+//! | [`Adafactor`] | the gradient, divided by the root of an estimated mean square, which is stored only by the rows and columns of a matrix to save memory |
 //! | [`Muon`] | the momentum of a matrix, with nearly equal singular values |
 //! | [`RMSprop`], [`Adagrad`], [`Adadelta`] | the gradient, divided by the root of its mean or total square |
 //! | [`Asgd`] | the gradient; also keeps the mean of each parameter over the steps |

@@ -2,8 +2,8 @@
 //!
 //! The first recording gets the examples. The values of the inputs change between recordings, so that data of the
 //! program that depends on them changes too. In later recordings, each number is a number of the example times a factor
-//! below 1, and a zero becomes such a factor. Equal integers of the example are replaced by one other integer of the
-//! example. If all integers are equal, every second recording has integers that are smaller by 1.
+//! below 1, and a zero becomes such a factor. Equal integers of the example are replaced by one integer of the example, which usually differs
+//! from them. If all integers are equal, every second recording has integers that are smaller by 1.
 
 use wengert_tensor::ops::Indexing as _;
 use wengert_tensor::{Element, Float, Tensor};

@@ -339,8 +339,8 @@ impl<T: Float, const K: usize> IndexExport<'_, T, K> {
     /// # Errors
     ///
     /// As for [`Export::write`]. Also if the program reads an integer input in another way than
-    /// [`indices`](Export::indices) describes, two integer inputs or slices have the same values, or no second example
-    /// can be made from an example of integers.
+    /// [`indices`](Export::indices) describes, or two integer inputs or slices have the same values. Also if no second example can be made
+    /// from an example of integers.
     ///
     /// # Panics
     ///

@@ -30,7 +30,8 @@ pub trait Elementwise: Clone + 'static {
     /// If memory cannot hold the result.
     fn run<T: Float>(&self, inputs: &[Tensor<T>], at: Site) -> Result<Tensor<T>, TensorError>;
 
-    /// Returns the elementwise derivative with respect to the input with index `input`, or `None` if it is zero everywhere.
+    /// Returns the elementwise derivative with respect to the input with index `input`. Returns `None` if the derivative is zero everywhere,
+    /// or if it cannot be recorded. In the latter case `call` keeps the error.
     fn slope<'t, T: Float>(&self, call: &Call<'t, T>, input: usize) -> Option<Var<'t, T>>;
 
     /// Returns true if the function has a derivative.

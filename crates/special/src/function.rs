@@ -30,13 +30,13 @@ pub(crate) enum Function {
     Betaln,
     /// xᵃ⁻¹ e⁻ˣ / Γ(a) of (a, x), the density of the gamma distribution.
     GammaDensity,
-    /// The derivative of order `order` with respect to a of the regularised incomplete gamma function of (a, x): the upper one if `upper`
-    /// is true, else the lower one.
+    /// The derivative of order `order` with respect to a of the regularised incomplete gamma function of (a, x). The gamma function is the
+    /// upper one if `upper` is true, else the lower one.
     Gammainc { order: usize, upper: bool },
     /// xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) of (a, b, x), the density of the beta distribution.
     BetaDensity,
     /// The derivative of the regularised incomplete beta function of (a, b, x), of order `orders[0]` with respect to a and `orders[1]` with
-    /// respect to b: of the upper one if `upper` is true, else of the lower one.
+    /// respect to b. The beta function is the upper one if `upper` is true, else the lower one.
     Betainc { orders: [usize; 2], upper: bool },
     /// The x at which the regularised incomplete gamma function of (a, x) has a given value: the upper one if `upper` is true, else the
     /// lower one.

@@ -115,8 +115,8 @@ fn stack_parts<'t, T: Float>(z: [Var<'t, T>; 2]) -> Result<Var<'t, T>, RuleError
     try_cat(&z, -2)
 }
 
-/// Returns the real matrices `[…, 2n, 2n]` that multiply [`stack_parts`] matrices like the complex matrices `z`. The transpose of the real
-/// matrix belongs to the conjugate transpose of the complex one.
+/// Returns the real matrices `[…, 2n, 2n]` that multiply [`stack_parts`] matrices like the complex matrices with the parts `re` and `im`. The
+/// transpose of the real matrix belongs to the conjugate transpose of the complex one.
 fn real_form<'t, T: Float>([re, im]: [Var<'t, T>; 2]) -> Result<Var<'t, T>, RuleError> {
     try_cat(&[stack_parts([re, im])?, stack_parts([-im, re])?], -1)
 }

@@ -13,8 +13,8 @@ use crate::numerics::singular::{Vectors, svd};
 pub(crate) const OPERATION: &str = "linalg.svd";
 pub(crate) const REASON: &str = "the input matrix is ill-conditioned or has too many repeated singular values";
 
-/// The kernel that computes the singular value decomposition A = U S Vᵀ: the left singular vectors as the columns of U, the singular values
-/// in descending order, and the right singular vectors as the rows of Vᵀ.
+/// The kernel that computes the singular value decomposition A = U S Vᵀ. The outputs are the left singular vectors as the columns of U, the
+/// singular values in descending order, and the right singular vectors as the rows of Vᵀ.
 #[derive(Clone, Copy)]
 pub(crate) struct Svd {
     /// True if U and V are square. False if they have as many columns as A has singular values.

@@ -162,8 +162,8 @@ pub(crate) fn largest_magnitude<T: Float>(x: &[T]) -> Result<T, Failure> {
 }
 
 /// Returns a power of two that brings a very large or very small magnitude `largest` near 1. A subnormal number may stay far below 1.
-/// Returns 1 for binary exponents between -200 and 200 in f64, and between -30 and 30 in f32. Products of four such numbers do not overflow
-/// or underflow.
+/// Returns 1 for 0, and for binary exponents between -200 and 200 in f64, and between -30 and 30 in f32. Products of four such numbers do not
+/// overflow or underflow.
 pub(crate) fn scale<T: Float>(largest: T) -> T {
     let magnitude = largest.to_f64();
     let bound = if size_of::<T>() == 8 { 200.0 } else { 30.0 };

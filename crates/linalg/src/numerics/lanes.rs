@@ -1,6 +1,6 @@
 //! Small matrices, one in each lane (element) of vector registers. So every instruction works on several matrices of a batch.
 //!
-//! For each function here, another file has a function that computes a single matrix. Both do the same arithmetic in the same order. So a
+//! For each algorithm here, another file has a function that computes a single matrix. Both do the same arithmetic in the same order. So a
 //! matrix has the same result in a batch and alone.
 
 use wengert_tensor::Float;

@@ -67,7 +67,8 @@ pub(crate) fn copy_transposed<T: Float>(from: Rows<T>, (rows, columns): (usize, 
     }
 }
 
-/// Subtracts Pᵀ B from C. C has `rows` rows of `columns` elements, which begin `stride` elements apart. P and B have `depth` rows.
+/// Subtracts Pᵀ B from C. `size` has the numbers of rows and columns of C. The rows of C begin `stride` elements apart. P and B have `depth`
+/// rows.
 #[inline(always)]
 pub(crate) fn subtract_outer<T: Float>(
     c: &mut [T],

@@ -44,8 +44,8 @@ pub trait Decompositions: Array {
     /// NaN in a column of A gives NaN in the same column of R.
     ///
     /// The derivative exists if the first min(m, n) columns of A are linearly independent. [`QrMode::Complete`] has no derivative for
-    /// matrices with more rows than columns, and their gradient panics. [`QrMode::R`] has a derivative, unlike in PyTorch. PyTorch:
-    /// `torch.linalg.qr`.
+    /// matrices with more rows than columns, so computing their gradient is an error. [`QrMode::R`] has a derivative, unlike in PyTorch.
+    /// PyTorch: `torch.linalg.qr`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor::prelude; pub use wengert_linalg as linalg; }

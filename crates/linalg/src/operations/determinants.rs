@@ -78,7 +78,7 @@ pub trait Determinants: Array {
     ///
     /// # Errors
     ///
-    /// If the matrices are not square.
+    /// If the matrices are not square, or there is not enough memory.
     fn try_logdet(&self) -> Result<Self, Self::Error> {
         let at = Site::here("logdet");
         check_square("logdet", &self.shape(), at)?;

@@ -67,7 +67,7 @@ pub trait Factoring: Array {
     ///
     /// # Errors
     ///
-    /// If the array has less than two dimensions, or there is not enough memory.
+    /// If the array has fewer than two dimensions, or there is not enough memory.
     fn try_lu(&self) -> Result<[Self; 3], Self::Error> {
         let at = Site::here("lu");
         check_matrix("linalg.lu", &self.shape(), at)?;
@@ -98,7 +98,7 @@ pub trait Factoring: Array {
     ///
     /// # Errors
     ///
-    /// If the array has less than two dimensions, U has a zero on its diagonal, or there is not enough memory. For a
+    /// If the array has fewer than two dimensions, U has a zero on its diagonal, or there is not enough memory. For a
     /// variable, the error of a zero occurs when the variable's value is computed.
     fn try_lu_factor(&self) -> Result<[Self; 2], Self::Error> {
         let at = Site::here("lu_factor");

@@ -98,8 +98,8 @@ pub trait MatrixNorms: Array {
     ///
     /// # Errors
     ///
-    /// If A has fewer than two dimensions, `ord` is not a matrix norm, an element is NaN or infinite, the iteration for
-    /// the singular values does not converge, or there is not enough memory. Orders other than ±2 return an error for
+    /// If A has fewer than two dimensions, `ord` is not a matrix norm, an element is NaN or infinite, or there is not enough memory. Also if
+    /// the iteration for the singular values does not converge. Orders other than ±2 return an error for
     /// matrices that are not square. If these matrices are empty, only [`Frobenius`](MatrixOrder::Frobenius) and
     /// [`Nuclear`](MatrixOrder::Nuclear) return this error.
     fn try_cond(&self, ord: impl Into<MatrixOrder>) -> Result<Self, Self::Error> {

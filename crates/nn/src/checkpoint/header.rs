@@ -58,8 +58,9 @@ pub(super) fn read_header(file: &mut dyn Read, size: u64) -> io::Result<std::res
     Ok(parse())
 }
 
-/// Returns true if `first_bytes`, the beginning of a file, can be the beginning of a file of `torch.save`: of a ZIP archive, or of one of pickle's
-/// protocols 2 to 5. The caller has checked that `first_bytes` is not a valid length of a header. Some valid lengths have the same first bytes.
+/// Returns true if `first_bytes`, the beginning of a file, can be the beginning of a file of `torch.save`. Such a file is a ZIP archive, or a
+/// pickle in one of the protocols 2 to 5. The caller has checked that `first_bytes` is not a valid length of a header. Some valid lengths
+/// have the same first bytes.
 fn begins_as_torch_save(first_bytes: &[u8]) -> bool {
     first_bytes.starts_with(b"PK\x03\x04") || matches!(first_bytes, [0x80, 2..=5, ..])
 }

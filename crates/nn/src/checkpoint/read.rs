@@ -162,7 +162,8 @@ impl Saved {
     ///
     /// # Errors
     ///
-    /// - The file does not fit the model: [`Error::Keys`], with all missing, unexpected and mismatched names.
+    /// - The file does not fit the model: [`Error::Keys`], with all missing, unexpected and mismatched names. A [`partial`](Self::partial)
+    ///   load does not return this error.
     /// - The file cannot be read: [`Error::Read`].
     /// - Two parameters of the model, or two tensors of the file after renaming, have the same name:
     ///   [`Error::DuplicateName`].
@@ -203,7 +204,7 @@ impl Saved {
     /// - There is not enough memory.
     /// - The file cannot be read: [`Error::Read`].
     ///
-    /// After an error `of` is unchanged.
+    /// After an error `object` is unchanged.
     pub fn load_states<T: Float, R: Resume<T>>(
         &self,
         name: &str,

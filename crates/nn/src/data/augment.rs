@@ -108,8 +108,8 @@ pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &m
     })
 }
 
-/// Rotates each image about its centre by up to `degrees` in both directions, scales it by a factor in the range `scale`, and shifts it by
-/// up to `shift` times its size along both axes. Interpolates bilinearly. torchvision: `RandomAffine(degrees, translate, scale)`.
+/// Rotates each image about its centre by up to `degrees` in both directions. Also scales it by a factor in the range `scale`, and shifts it
+/// by up to `shift` times its size along both axes. Interpolates bilinearly. torchvision: `RandomAffine(degrees, translate, scale)`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -124,8 +124,8 @@ pub fn random_rotation<T: Float>(images: &Tensor<T>, degrees: f64, generator: &m
 ///
 /// # Errors
 ///
-/// If the images are not `[n, c, h, w]`. Also if `degrees` is negative or not finite, `shift` is not from 0 to 1, the
-/// range `scale` is empty or has a factor that is not above 0 and finite, or there is not enough memory.
+/// If the images are not `[n, c, h, w]`, `degrees` is negative or not finite, or `shift` is not from 0 to 1. Also if the range `scale` is
+/// empty or has a factor that is not above 0 and finite, or there is not enough memory.
 pub fn random_affine<T: Float>(
     images: &Tensor<T>,
     degrees: f64,
@@ -335,8 +335,8 @@ impl Affine {
     const IDENTITY: Affine = Affine { linear: [[1.0, 0.0], [0.0, 1.0]], offset: [0.0, 0.0] };
 }
 
-/// Returns images of the size `to`, with bilinear interpolation. Calls `map` for each image, and transforms the image by the returned
-/// affine map.
+/// Returns images of the size `output_size`, with bilinear interpolation. Calls `draw_map` for each image, and transforms the image by the
+/// returned affine map.
 fn transform<T: Float>(
     images: &Tensor<T>,
     output_size: [usize; 2],

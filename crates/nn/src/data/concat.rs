@@ -84,7 +84,8 @@ impl<D: Dataset<Batch: JoinBatches>> ConcatDataset<D> {
     ///
     /// # Errors
     ///
-    /// If there are no data sets, or the parts of a tuple have different lengths.
+    /// If there are no data sets, or the parts of a tuple have different lengths. Also if the total number of samples is too large for a
+    /// `usize`.
     pub fn new(parts: Vec<D>) -> Result<Self> {
         if parts.is_empty() {
             return Err(Error::Dataset("datasets should not be an empty iterable".to_owned()));

@@ -15,10 +15,10 @@ use crate::{Error, Result};
 /// file can grow to 100 times its size.
 pub(super) const LONGEST_LINE: usize = 16 << 20;
 
-/// Calls `take` for each row with the line where it begins, counted from 1, and with its fields. White space at both
+/// Calls `on_record` for each row with the line where it begins, counted from 1, and with its fields. White space at both
 /// ends of a field is removed, also inside quotes. Blank lines are not rows. A line is blank if it consists of ASCII
 /// white space other than the delimiter. A field in quotes may contain delimiters, line ends and doubled quotes. Stops
-/// at the first error of the file or of `take`, and returns this error.
+/// at the first error of the file or of `on_record`, and returns this error.
 pub(super) fn for_each_record(
     path: &Path,
     delimiter: u8,

@@ -9,8 +9,9 @@ use crate::{Error, Result};
 /// A data set. Its samples are numbered from 0. PyTorch: `torch.utils.data.Dataset`, which returns one sample at a time.
 ///
 /// A [`Tensor`] is a data set; dimension 0 counts the samples. A tuple of two to four data sets of the same length is a data set, whose
-/// batches are tuples. [`Samples`](crate::Samples) pairs two data sets, inputs and targets. [`Sequences`](crate::Sequences) have different
-/// lengths. [`ConcatDataset`](crate::ConcatDataset) joins data sets whose batches are tensors. A [`DataLoader`](crate::DataLoader) makes batches.
+/// batches are tuples. [`Samples`](crate::Samples) pairs two data sets, inputs and targets. [`Sequences`](crate::Sequences) is a data set of
+/// sequences of different lengths. [`ConcatDataset`](crate::ConcatDataset) joins data sets whose batches are tensors or tuples of tensors. A
+/// [`DataLoader`](crate::DataLoader) makes batches.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_tensor::prelude; }
@@ -117,7 +118,7 @@ pub trait Dataset: Sized + Send + Sync + 'static {
     /// # Errors
     ///
     /// If a share is not from 0 to 1, a number of samples is larger than the data set or negative, or there is not enough memory. Also if a
-    /// share is neither 0 nor 1 and one part would be empty.
+    /// share is neither 0 nor 1 and one part would be empty, or if the parts of a tuple have different lengths.
     fn random_split(&self, held_out: impl Into<HeldOut>, generator: &mut Generator) -> Result<(Self, Self)> {
         let (rest, part) = split::random(self.try_len()?, held_out, generator)?;
         Ok((self.subset(&rest)?, self.subset(&part)?))

@@ -114,7 +114,7 @@ impl ImageFolder {
         Tensor::from(self.files.iter().map(|(_, class)| *class).collect::<Vec<_>>())
     }
 
-    /// Splits at random like [`random_split`](Dataset::random_split), with the classes in the same proportion in both parts; see
+    /// Splits at random like [`random_split`](Dataset::random_split), with the classes in nearly the same proportion in both parts; see
     /// [`split::stratified`].
     ///
     /// # Errors

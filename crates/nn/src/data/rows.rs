@@ -50,7 +50,7 @@ fn read_rows<T: Float>(path: &Path) -> Result<Tensor<T>> {
     Ok(Tensor::try_from_vec(values, [rows, columns])?)
 }
 
-/// Calls `take` for each row with its line, counted from 1, and its values, which are finite in `T`. Returns the
+/// Calls `on_row` for each row with its line, counted from 1, and its values, which are finite in `T`. Returns the
 /// numbers of rows and columns, both at least 1. A table without rows is an error.
 #[wengert_macros::precompiled]
 pub(super) fn for_each_row<T: Float>(

@@ -92,7 +92,7 @@ impl<E: Element> Padded<E> {
 ///
 /// # Errors
 ///
-/// If two sequences differ in a size other than the length, or a sequence has no dimension.
+/// If two sequences differ in a size other than the length, a sequence has no dimension, or there is not enough memory.
 pub fn pad_sequence<E: Element>(sequences: &[Tensor<E>], padding: E) -> Result<Padded<E>> {
     let rest = common_sizes(sequences)?;
     let lengths: Vec<usize> = sequences.iter().map(|sequence| sequence.shape()[0]).collect();

@@ -120,7 +120,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// If a column does not exist: [`Error::NoSuchColumn`].
+    /// If a column in `others` does not exist: [`Error::NoSuchColumn`].
     pub fn names_except(&self, others: &[&str]) -> Result<Vec<&str>> {
         others.iter().try_for_each(|name| self.column_index(name).map(drop))?;
         Ok(self.names.iter().map(|name| &name[..]).filter(|name| !others.contains(name)).collect())

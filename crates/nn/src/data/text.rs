@@ -179,7 +179,7 @@ fn encode_parts<K: Copy + Eq + Hash + Debug>(
     Ok(Tensor::from(parts.enumerate().map(number).collect::<Result<Vec<_>>>()?))
 }
 
-/// Returns the entry of `vocabulary` with the number `token`.
+/// Returns the entry of `vocabulary` with the number `token`, or `None` if there is no such entry.
 fn token_at<K>(vocabulary: &[K], token: i64) -> Option<&K> {
     vocabulary.get(usize::try_from(token).ok()?)
 }

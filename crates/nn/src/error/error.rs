@@ -211,7 +211,7 @@ pub enum Error {
     #[error("{0}")]
     Argument(String),
 
-    /// A setting outside its range, or that does not fit the other settings.
+    /// A setting that is outside its range or does not fit the other settings.
     #[error("Invalid {name} value: {value}; expected {expected}")]
     Setting {
         /// The name of the setting in PyTorch's errors, if PyTorch has the setting.

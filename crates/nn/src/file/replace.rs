@@ -43,8 +43,8 @@ fn try_replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives `file` the permissions of the file that it replaces, which has the metadata `old`, so that the new contents are not more public than
-/// the old contents.
+/// Gives `file` the permissions of the file that it replaces, which has the metadata `old`. So the new contents are not more public than the
+/// old contents.
 #[cfg(unix)]
 fn copy_permissions(file: &File, old: Option<&fs::Metadata>) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;

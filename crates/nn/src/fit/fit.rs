@@ -197,8 +197,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
     }
 
     /// Resumes the training after the last epoch whose checkpoint is in the [folder](Self::folder), or starts from the beginning if there is no
-    /// checkpoint. With the same settings, the result is the same as without the interruption. `run` returns an error if `last.safetensors` or the
-    /// log cannot be read, if the checkpoint does not fit the model and the optimiser, or if the log has fewer epochs than the checkpoint.
+    /// checkpoint. With the same settings, the result is the same as without the interruption. `run` returns an error if `last.safetensors`
+    /// or the log cannot be read. It also returns an error if the checkpoint does not fit the model and the optimiser, or the log has fewer
+    /// epochs than the checkpoint.
     #[must_use]
     pub fn resume(mut self) -> Self {
         self.settings.resume = true;

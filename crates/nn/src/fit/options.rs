@@ -17,8 +17,9 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
     /// the samples, one batch of all these samples makes the same step, up to rounding. Several batches need less memory. The last step of
     /// an epoch may have fewer batches. Lightning: `accumulate_grad_batches`.
     ///
-    /// A mean with class weights, or over the targets that are not ignored, differs from the same mean over one large batch: the gradients of each
-    /// batch are weighted by its number of samples. Layers that use statistics of the batch, such as batch normalization, still see one batch at a time.
+    /// A mean with class weights, or over the targets that are not ignored, differs from the same mean over one large batch. The reason is
+    /// that the gradients of each batch are weighted by its number of samples. Layers that use statistics of the batch, such as batch
+    /// normalization, still see one batch at a time.
     ///
     /// # Panics
     ///

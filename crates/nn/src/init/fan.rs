@@ -34,7 +34,8 @@ impl Nonlinearity {
     }
 }
 
-/// Selects whether the values of the forward pass or the gradients of the backward pass keep their size from layer to layer. PyTorch: `mode`.
+/// The quantity that keeps its size from layer to layer: the values of the forward pass or the gradients of the backward pass. PyTorch:
+/// `mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fan {
     /// Values keep their size, because the weights are divided by the root of the fan in. PyTorch: `fan_in`.

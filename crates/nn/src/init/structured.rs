@@ -23,8 +23,8 @@ use crate::init::random::draw_tensor;
 ///
 /// # Errors
 ///
-/// If `shape` does not have three to five dimensions, or has a negative size, `groups` is 0 or does not divide the number of outputs, or there is
-/// not enough memory.
+/// If `shape` does not have three to five dimensions, or has a negative size. Also if `groups` is 0 or does not divide the number of outputs,
+/// or there is not enough memory.
 #[twins]
 pub fn try_dirac<T: Float>(shape: impl Into<Sizes>, groups: usize) -> Result<Tensor<T>, Error> {
     let at = Site::here("dirac");
@@ -56,7 +56,7 @@ pub fn try_dirac<T: Float>(shape: impl Into<Sizes>, groups: usize) -> Result<Ten
     Ok(weight)
 }
 
-/// Returns a matrix `[rows, columns]` of numbers from the normal distribution with mean 0 and standard deviation `std`, where each column has
+/// Returns a matrix `[rows, columns]` of numbers from the normal distribution with mean 0 and standard deviation `std`. Each column has
 /// ⌈`sparsity` · rows⌉ zeros at random places (J. Martens, "Deep learning via Hessian-free optimization", 2010). PyTorch: `sparse_`.
 ///
 /// ```
@@ -70,8 +70,8 @@ pub fn try_dirac<T: Float>(shape: impl Into<Sizes>, groups: usize) -> Result<Ten
 ///
 /// # Errors
 ///
-/// If `shape` does not have two dimensions, or has a negative size, `sparsity` is not from 0 to 1, `std` is negative or NaN, or there is not enough
-/// memory.
+/// If `shape` does not have two dimensions, or has a negative size. Also if `sparsity` is not from 0 to 1, `std` is negative or NaN, or there
+/// is not enough memory.
 #[twins]
 pub fn try_sparse<T: Float>(
     shape: impl Into<Sizes>,

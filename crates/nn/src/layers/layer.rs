@@ -44,8 +44,8 @@ pub trait Layer<T: Float = f32>: Module<T> {
     ///
     /// # Errors
     ///
-    /// If the layer cannot compute the output, for example because the shape of `x` does not fit. The error of a layer
-    /// of this crate with parameters or settings names the layer.
+    /// If the layer cannot compute the output, for example because the shape of `x` does not fit. Most layers of this crate with parameters
+    /// or settings name themselves in the error.
     #[track_caller]
     fn try_forward<'t>(&self, x: Var<'t, T>) -> Result<Var<'t, T>>;
 
@@ -157,8 +157,8 @@ impl<T: Float, L: Layer<T>> Layer<T> for Option<L> {
     }
 }
 
-/// Applies `layer`. While hooks run, also applies the layer's hooks. While [`Module::summary_with`] runs, also records the shape of the layer's
-/// output.
+/// Applies `layer`. If hooks are installed, also applies the layer's hooks. While [`Module::summary_with`] runs, also records the shape of
+/// the layer's output.
 #[track_caller]
 fn forward_and_trace<'t, T: Float>(layer: &(impl Layer<T> + ?Sized), x: Var<'t, T>) -> Result<Var<'t, T>> {
     if !trace::is_active() {

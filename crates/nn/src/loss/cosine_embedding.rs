@@ -13,8 +13,8 @@ use crate::loss::three::{FormulaOfThree, LossOfThree};
 /// The name of this loss in errors.
 const COSINE_EMBEDDING_LOSS: &str = "cosine_embedding_loss";
 
-/// The cosine embedding loss, where cos is the cosine of the angle between two vectors: 1 - cos where the target is 1, max(0, cos - margin)
-/// where the target is -1, and 0 elsewhere. As in PyTorch's `nn.CosineEmbeddingLoss`, 1e-12 is added to the squared length of each vector.
+/// The cosine embedding loss: 1 - cos where the target is 1, max(0, cos - margin) where the target is -1, and 0 elsewhere. Here cos is the
+/// cosine of the angle between two vectors. As in PyTorch's `nn.CosineEmbeddingLoss`, 1e-12 is added to the squared length of each vector.
 ///
 /// [`of`](LossOfThree::of) takes the first vectors `[n, width]`, the second vectors of the same shape, and the targets `[n]`. Or it takes two
 /// vectors `[width]` and a target `[]`.

@@ -1,5 +1,5 @@
-//! Connectionist temporal classification (Graves et al. 2006). A loss for targets that are sequences of labels, where the position of each label
-//! in a longer input sequence is not known.
+//! Connectionist temporal classification (Graves et al. 2006), a loss for targets that are sequences of labels. The position of each label in
+//! the longer input sequence is not known.
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{

@@ -37,8 +37,8 @@ impl<F: FormulaOfThree> LossOfThree<F> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not fit, a variance of a [`GaussianNllLoss`](crate::GaussianNllLoss) is negative, or there is
-    /// not enough memory.
+    /// If the shapes do not fit, a variance of a [`GaussianNllLoss`](crate::GaussianNllLoss) is negative, or there is not enough memory. Also
+    /// if the margin of a [`TripletMarginLoss`](crate::TripletMarginLoss) is not above 0.
     pub fn try_of<P: IntoArray<Array: TensorLike<Elem: Float>>>(
         &self,
         first: P,

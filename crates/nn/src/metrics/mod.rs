@@ -42,8 +42,8 @@ use crate::metrics::accuracy::{IGNORE_INDEX, class_dim};
 use crate::{Error, Result};
 
 /// The interface of metrics for a training loop, with outputs `O` and targets `Y`. The outputs are a tensor, or an array of tensors for a
-/// model with several outputs ([`Fit::run_heads`](crate::Fit::run_heads)). The metrics of this module have inherent methods with the same
-/// names too.
+/// model with several outputs ([`Fit::run_heads`](crate::Fit::run_heads)). The metrics of this module, except [`By`] and [`Head`], have
+/// inherent methods with the same names too.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no metric of these outputs and targets",
     label = "the outputs are `{O}` and the targets `{Y}`",

@@ -220,8 +220,8 @@ mod tests {
             AlphaDropout, Dropout, Dropout1d, FeatureAlphaDropout, Identity, RReLU, Sigmoid, TransformerEncoder,
             TransformerEncoderLayer, TransformerOptions,
         };
-        /// Returns the number of calls of the hook at `path` on a training and an evaluating tape, and true if the
-        /// summary has the shape of the output.
+        /// Returns the numbers of calls of the hook at `path` on a training tape and on an evaluating tape. Also returns true if the summary
+        /// has the shape of the output.
         fn calls<L: Layer<f64>>(first: L, path: &str) -> (Vec<usize>, bool) {
             let generator = &mut Generator::new(0);
             let rest = Sequential::new().add(Linear::new(4, 4, generator)).add(Sigmoid);

@@ -215,7 +215,7 @@ pub trait Module<T: Float = f32>: AsModule<T> {
     ///
     /// # Errors
     ///
-    /// If `vector` does not have [`num_parameters`](Self::num_parameters) elements.
+    /// If `vector` does not have [`num_parameters`](Self::num_parameters) elements, or there is not enough memory.
     fn try_set_from_vector(&mut self, vector: &Tensor<T>) -> Result<()> {
         set_from_vector(self.as_module_mut(), vector)
     }

@@ -2,7 +2,7 @@
 //!
 //! Zeiler, "ADADELTA: an adaptive learning rate method" (2012). The update follows PyTorch, including the order of
 //! operations (<https://pytorch.org/docs/stable/generated/torch.optim.Adadelta.html>). Here p is the parameter, v the
-//! running mean of its squared gradient, and u the running mean of d², where d is a step before it is multiplied by lr.
+//! running mean of its squared gradient, and u the running mean of d². The letter d stands for a step before it is multiplied by lr.
 //! The settings are ρ (`rho`) and ε (`eps`):
 //!
 //! ```text

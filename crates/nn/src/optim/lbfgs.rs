@@ -95,8 +95,8 @@ struct Evaluation<T: Float> {
 
 #[twins]
 impl<T: Float> Lbfgs<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 1), at most 20 moves and 25 evaluations of the loss per step, a history
-    /// of 100 moves, and no line search.
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 1), a history of 100 moves, and no line search. A step makes at most
+    /// 20 moves and 25 evaluations of the loss.
     pub fn new(lr: f64) -> Self {
         Lbfgs {
             lr,
@@ -540,8 +540,8 @@ mod tests {
         check("Rosenbrock", [fit::<f32>(rosenbrock, &valley, 5), fit::<f64>(rosenbrock, &valley, 5)], rosenbrock);
     }
 
-    /// Checks that the smallest change of one parameter at the start changes the result in f32 by more than 0.01, and in f64 by less than a
-    /// hundredth of it. The losses of all results are small.
+    /// Checks that the smallest change of one parameter at the start changes the result in f32 by more than 0.01. The result in f64 changes
+    /// by less than a hundredth of this change. The losses of all results are small.
     #[test]
     fn a_rounding_error_grows_from_move_to_move() {
         let start: Vec<f64> = (0..19).map(|i| (f64::from(i) * 1.7 + 0.3).sin()).collect();

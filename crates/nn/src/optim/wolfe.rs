@@ -149,8 +149,8 @@ impl<T: Float> LineSearch<T> {
     }
 }
 
-/// Returns the length at which the cubic through the losses and slopes of two points has its minimum, limited to `least` to `most`. Returns the
-/// middle of these bounds if the cubic has no minimum.
+/// Returns the length at which the cubic through the losses and slopes of two points has its minimum, limited to the range from `least` to
+/// `most`. Returns the middle of these bounds if the cubic has no minimum.
 fn cubic_minimum<T: Float>(a: &Point<T>, b: &Point<T>, [least, most]: [f64; 2]) -> f64 {
     let (a, b) = if a.length <= b.length { (a, b) } else { (b, a) };
     let d1 = a.slope + b.slope - 3.0 * (a.loss - b.loss) / (a.length - b.length);

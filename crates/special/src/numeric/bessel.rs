@@ -66,8 +66,8 @@ pub(crate) fn bessel_i(order: usize, x: f64, scaled: bool) -> f64 {
     if scaled { scaled_value } else { scaled_value * half * half }
 }
 
-/// Computes exp(-|x|) (Iₙ₊₁(|x|) - Iₙ(|x|)), where n is `order`. For large x, the function subtracts the asymptotic series of the two term by term,
-/// because their equal first terms would cancel most digits of a difference of the sums.
+/// Computes exp(-|x|) (Iₙ₊₁(|x|) - Iₙ(|x|)), where n is `order`. For large x, the function subtracts the asymptotic series of both Bessel
+/// functions term by term. In a difference of the two sums, the equal first terms would cancel most digits.
 pub(crate) fn bessel_step(order: usize, x: f64) -> f64 {
     let (size, n) = (x.abs(), order as f64);
     if size.is_nan() || size <= 30.0 + (n + 1.0) * (n + 1.0) / 2.0 {

@@ -1,6 +1,6 @@
-//! The inverses of the incomplete gamma and beta functions.
+//! The inverses of the incomplete gamma and beta functions, and the quantiles of Student's t-distribution.
 //!
-//! Both functions find the ln x or the logit of x for which the logarithm of a tail probability has a given value. In these variables the
+//! Both inverses search for the ln x or the logit of x at which the logarithm of a tail probability has a given value. In these variables the
 //! densities are logarithmically concave, hence the tail probabilities too. For a concave monotonic function, Newton's method converges
 //! from every start: after the first step it approaches the root from one side.
 
@@ -9,7 +9,7 @@ use super::gamma::{betaln, gamma_density, gammainc};
 use super::normal::ndtri;
 use libm::lgamma;
 
-/// The logarithm of the smallest number above 0, 2⁻¹⁰⁷⁴. The exponential of a number below it underflows to 0.
+/// The logarithm of the smallest number above 0, 2⁻¹⁰⁷⁴, rounded down. The exponential of a number below it is 2⁻¹⁰⁷⁴ or 0.
 const MIN_LOG: f64 = -744.5;
 
 /// Finds the root u of `logarithm`(u) = `target` by Newton's method. `logarithm` returns a value and its derivative with respect to u. The
@@ -18,7 +18,7 @@ fn solve_by_newton(start: f64, target: f64, sign: f64, logarithm: impl Fn(f64) -
     let mut u = start;
     let mut previous_step = f64::INFINITY;
     for _ in 0..200 {
-        // Beyond these bounds, eᵘ is 0 or infinite.
+        // Below these bounds, eᵘ is at most the smallest number above 0. Above them, it is infinite.
         if u.abs() > -MIN_LOG {
             break;
         }
@@ -93,7 +93,7 @@ pub(crate) fn logit_of_betaincinv(a: f64, b: f64, [p, q]: [f64; 2]) -> f64 {
         return -logit_of_betaincinv(b, a, [q, p]);
     }
     // For x near 0, the tail probability is nearly xᵃ / (a B(a, b)). The logarithm of the tail probability is a concave function of the
-    // logit, so it is below this asymptote, and Newton's method converges from the root of the asymptote.
+    // logit, so it is below this asymptote. Therefore Newton's method converges from the root of the asymptote.
     let root = (p.ln() + a.ln() + betaln(a, b)) / a;
     // For an x this small, the asymptote is exact: the next term of the tail probability's power series is below the rounding error.
     if root + b.ln_1p() < -40.0 && root < -40.0 {

@@ -16,7 +16,7 @@ fn exp_of_square(x: f64, factor: f64) -> f64 {
 
 /// Computes exp(x²) erfc x, which overflows for x < -26.63.
 ///
-/// For x > 10 the function sums the asymptotic series (NIST Digital Library of Mathematical Functions, 7.12.1).
+/// For x ≥ 10 the function sums the asymptotic series (NIST Digital Library of Mathematical Functions, 7.12.1).
 pub(crate) fn erfcx(x: f64) -> f64 {
     if x < -26.7 {
         return f64::INFINITY;

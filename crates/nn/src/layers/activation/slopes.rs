@@ -59,8 +59,8 @@ pub struct RReLU {
 }
 
 impl RReLU {
-    /// Returns a layer whose random slopes are from `lower` to `upper`. If `lower` is above `upper`, the first forward pass on a training
-    /// tape returns an error.
+    /// Returns a layer whose random slopes are from `lower` to `upper`. If `lower` is above `upper`, each forward pass on a training tape
+    /// returns an error.
     #[track_caller]
     pub fn new(lower: f64, upper: f64) -> Self {
         RReLU { lower, upper, created_at: Location::caller() }

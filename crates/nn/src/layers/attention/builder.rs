@@ -59,13 +59,13 @@ impl AttentionBuilder {
         AttentionBuilder { bias, ..self }
     }
 
-    /// Sets the number of features of the inputs `key`; by default `embed_dim`.
+    /// Sets the number of features of the input `key`; by default `embed_dim`.
     #[must_use]
     pub fn kdim(self, kdim: usize) -> Self {
         AttentionBuilder { kdim, ..self }
     }
 
-    /// Sets the number of features of the inputs `value`; by default `embed_dim`.
+    /// Sets the number of features of the input `value`; by default `embed_dim`.
     #[must_use]
     pub fn vdim(self, vdim: usize) -> Self {
         AttentionBuilder { vdim, ..self }

@@ -44,7 +44,7 @@ pub struct GroupNorm<T: Float = f32> {
 
 impl<T: Float> GroupNorm<T> {
     /// Returns a layer for `num_channels` channels in `num_groups` groups of equal size, with an [`eps`](Self::eps) of 1e-5. If `num_groups`
-    /// does not divide `num_channels`, the first forward pass returns an error.
+    /// does not divide `num_channels`, each forward pass returns an error.
     ///
     /// # Panics
     ///

@@ -13,9 +13,9 @@ use crate::layers::operation_layer::functions_with_settings;
 use crate::module::Module;
 
 functions_with_settings! {
-    /// Local response normalization: divides each element of `[n, c, …]` by a power of the mean square over neighbouring channels; see
-    /// [`local_response_norm`](wengert_tensor::ops::Normalization::local_response_norm). PyTorch: `torch.nn.LocalResponseNorm`, with the
-    /// default settings `alpha` = 0.0001, `beta` = 0.75 and `k` = 1.
+    /// Local response normalization: divides each element of `[n, c, …]` by (k + alpha · m)^beta, where m is the mean square over
+    /// neighbouring channels; see [`local_response_norm`](wengert_tensor::ops::Normalization::local_response_norm). PyTorch:
+    /// `torch.nn.LocalResponseNorm`, with the default settings `alpha` = 0.0001, `beta` = 0.75 and `k` = 1.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -65,11 +65,11 @@ adaptive_pooling! {
     AdaptiveMaxPool = try_adaptive_max_pool1d, try_adaptive_max_pool2d, try_adaptive_max_pool3d;
 }
 
-/// Means of windows of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`, where l' is the length of the output.
+/// Means of windows of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. Here l' is the length of the output.
 /// PyTorch: `torch.nn.AdaptiveAvgPool1d`.
 pub type AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
 
-/// Means of windows of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`, where h' and w' are the
+/// Means of windows of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. Here h' and w' are the
 /// height and width of the output. PyTorch: `torch.nn.AdaptiveAvgPool2d`.
 ///
 /// ```
@@ -84,19 +84,19 @@ pub type AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
 /// ```
 pub type AdaptiveAvgPool2d = AdaptiveAvgPool<2>;
 
-/// Means of windows, from `[n, c, d, h, w]` to `[n, c, d', h', w']`, where d', h' and w' are the depth, height and width of the output.
+/// Means of windows, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. Here d', h' and w' are the depth, height and width of the output.
 /// There are n volumes with c channels, depth d, height h and width w. PyTorch: `torch.nn.AdaptiveAvgPool3d`.
 pub type AdaptiveAvgPool3d = AdaptiveAvgPool<3>;
 
-/// Maxima of windows of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`, where l' is the length of the output.
+/// Maxima of windows of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. Here l' is the length of the output.
 /// PyTorch: `torch.nn.AdaptiveMaxPool1d`.
 pub type AdaptiveMaxPool1d = AdaptiveMaxPool<1>;
 
-/// Maxima of windows of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`, where h' and w' are the
+/// Maxima of windows of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. Here h' and w' are the
 /// height and width of the output. PyTorch: `torch.nn.AdaptiveMaxPool2d`.
 pub type AdaptiveMaxPool2d = AdaptiveMaxPool<2>;
 
-/// Maxima of windows, from `[n, c, d, h, w]` to `[n, c, d', h', w']`, where d', h' and w' are the depth, height and width of the output.
+/// Maxima of windows, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. Here d', h' and w' are the depth, height and width of the output.
 /// There are n volumes with c channels, depth d, height h and width w. PyTorch: `torch.nn.AdaptiveMaxPool3d`.
 pub type AdaptiveMaxPool3d = AdaptiveMaxPool<3>;
 

@@ -10,11 +10,11 @@ use crate::layers::layer::Layer;
 use crate::layers::pooling::window::{Window, padding_setting, window_settings};
 use crate::module::Module;
 
-/// The mean of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`, where l' is the length of the
+/// The mean of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. Here l' is the length of the
 /// output. PyTorch: `torch.nn.AvgPool1d`.
 pub type AvgPool1d = AvgPool<1>;
 
-/// The mean of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`, where h' and w' are
+/// The mean of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. Here h' and w' are
 /// the height and width of the output. PyTorch: `torch.nn.AvgPool2d`.
 ///
 /// ```
@@ -29,7 +29,7 @@ pub type AvgPool1d = AvgPool<1>;
 /// ```
 pub type AvgPool2d = AvgPool<2>;
 
-/// The mean of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`, where d', h' and w' are the depth, height and width of the
+/// The mean of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. Here d', h' and w' are the depth, height and width of the
 /// output. There are n volumes with c channels, depth d, height h and width w. PyTorch: `torch.nn.AvgPool3d`.
 pub type AvgPool3d = AvgPool<3>;
 

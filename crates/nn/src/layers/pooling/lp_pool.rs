@@ -12,11 +12,11 @@ use crate::layers::pooling::max_pool::MaxPool;
 use crate::layers::pooling::window::{Window, window_settings};
 use crate::module::Module;
 
-/// The norm of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`, where l' is the length of the
+/// The norm of each window of n sequences with c channels and length l, from `[n, c, l]` to `[n, c, l']`. Here l' is the length of the
 /// output. PyTorch: `torch.nn.LPPool1d`.
 pub type LPPool1d = LPPool<1>;
 
-/// The norm of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`, where h' and w' are
+/// The norm of each window of n images with c channels, height h and width w, from `[n, c, h, w]` to `[n, c, h', w']`. Here h' and w' are
 /// the height and width of the output. PyTorch: `torch.nn.LPPool2d`.
 ///
 /// ```
@@ -30,7 +30,7 @@ pub type LPPool1d = LPPool<1>;
 /// ```
 pub type LPPool2d = LPPool<2>;
 
-/// The norm of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`, where d', h' and w' are the depth, height and width of the
+/// The norm of each window, from `[n, c, d, h, w]` to `[n, c, d', h', w']`. Here d', h' and w' are the depth, height and width of the
 /// output. There are n volumes with c channels, depth d, height h and width w. PyTorch: `torch.nn.LPPool3d`.
 pub type LPPool3d = LPPool<3>;
 

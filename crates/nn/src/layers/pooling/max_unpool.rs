@@ -63,9 +63,9 @@ impl<const D: usize> MaxUnpool<D> {
     ///
     /// # Errors
     ///
-    /// If `x` has another number of dimensions, or no elements in a dimension that is not the batch. If `indices` has another shape than `x`, or a
-    /// position outside of the result. If a size of `output_size` differs from the default by the stride or more, or memory cannot hold the
-    /// result.
+    /// If `x` does not have `D` + 1 or `D` + 2 dimensions, or has no elements in a dimension that is not the batch. If `indices` has another
+    /// shape than `x`, or a position outside of the result. If a size of `output_size` differs from the default by the stride or more, or
+    /// memory cannot hold the result.
     pub fn try_forward<'t, T: Float>(
         &self,
         x: Var<'t, T>,

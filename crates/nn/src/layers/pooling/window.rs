@@ -38,7 +38,8 @@ impl Window {
     }
 }
 
-/// Defines the builder methods that all layers with a [`Window`] share.
+/// Defines the builder methods `stride` and `ceil_mode` of [`MaxPool`](crate::MaxPool), [`AvgPool`](crate::AvgPool) and
+/// [`LPPool`](crate::LPPool).
 macro_rules! window_settings {
     () => {
         /// Sets the distance from one window to the next, one number for all dimensions or one for each. By default it is the size of a window,
@@ -59,11 +60,11 @@ macro_rules! window_settings {
     };
 }
 
-/// Defines the builder method `padding` of [`MaxPool`](crate::MaxPool) and [`AvgPool`](crate::AvgPool).
+/// Defines the builder method `padding` of [`MaxPool`](crate::MaxPool), [`AvgPool`](crate::AvgPool) and [`MaxUnpool`](crate::MaxUnpool).
 macro_rules! padding_setting {
     () => {
-        /// Sets the number of elements that are added on each side of the input, one number for all dimensions or one for each. It must be at most
-        /// half of the window's size; 0 by default.
+        /// Sets the number of elements that the pooling adds on each side of its input, one number for all dimensions or one for each. It
+        /// must be at most half of the window's size; 0 by default.
         #[must_use]
         pub fn padding(mut self, padding: impl Into<Sizes>) -> Self {
             self.window.padding = padding.into();

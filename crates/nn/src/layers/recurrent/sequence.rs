@@ -140,8 +140,8 @@ impl<'t, T: Float> Padding<'t, T> {
 }
 
 impl<K: RecurrentKind<T>, T: Float> RecurrentCell<K, T> {
-    /// Runs the cell over all steps of `rows`, `[t · n, in]` for t steps of n sequences, backwards if `reverse` is true. Returns the outputs in
-    /// the order of the steps, `[t · n, hidden]` (`[t · n, proj]` with a projection), and the last state.
+    /// Runs the cell over all steps of `rows`, `[t · n, in]` for t steps of n sequences, backwards if `is_reversed` is true. Returns the
+    /// outputs in the order of the steps, `[t · n, hidden]` (`[t · n, proj]` with a projection), and the last state.
     #[track_caller]
     pub(super) fn run_sequence<'t>(
         &self,

@@ -6,8 +6,8 @@ use wengert_tensor::{Float, Shape, Tensor};
 
 use crate::layers::forward::layer_error;
 
-/// The state that a recurrent layer passes from step to step: one variable, or for an LSTM the pair `(h, c)` of the output h and the cell state
-/// c.
+/// The state that a recurrent layer passes from step to step. It is one variable, or for an LSTM the pair `(h, c)` of the output h and the
+/// cell state c.
 pub trait RecurrentState<'t, T: Float>: Copy {
     /// Returns the variable that is the output of a step.
     fn output(self) -> Var<'t, T>;

@@ -54,8 +54,8 @@ macro_rules! settings {
     };
 }
 
-/// The layer that copies the sliding windows of images `[n, c, h, w]` to columns, `[n, c · kh · kw, windows]`. A setting is one number for both
-/// dimensions or one for each. PyTorch: `torch.nn.Unfold`.
+/// The layer that copies the sliding windows of images `[n, c, h, w]` to columns, `[n, c · kh · kw, windows]`. The windows have the height kh
+/// and the width kw. A setting is one number for both dimensions or one for each. PyTorch: `torch.nn.Unfold`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
@@ -92,8 +92,8 @@ impl<T: Float> Layer<T> for Unfold {
     }
 }
 
-/// The layer that adds columns `[n, c · kh · kw, windows]` to images `[n, c, h, w]`, the adjoint of [`Unfold`]. An element of an image is the sum
-/// of the elements of all windows at its position. PyTorch: `torch.nn.Fold`.
+/// The layer that adds columns `[n, c · kh · kw, windows]` to images `[n, c, h, w]`, the adjoint of [`Unfold`]. The windows have the height
+/// kh and the width kw. An element of an image is the sum of the elements of all windows at its position. PyTorch: `torch.nn.Fold`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }
