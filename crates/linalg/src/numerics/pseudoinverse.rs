@@ -58,21 +58,21 @@ pub(crate) fn pseudoinverse<T: Float>(
 /// `cutoff` count as zeros. Returns an error where [`eigh`] does.
 pub(crate) fn symmetric_pseudoinverse<T: Float>(
     a: &[T],
-    permutation: usize,
+    order: usize,
     cutoff: Cutoff,
     out: &mut [T],
 ) -> Result<(), Failure> {
-    let (mut values, mut vectors) = (zeros(permutation, 1)?, zeros(permutation, permutation)?);
+    let (mut values, mut vectors) = (zeros(order, 1)?, zeros(order, order)?);
     eigh(a, false, &mut values, Some(&mut vectors))?;
     let bound = cutoff.bound(values.iter().fold(T::ZERO, |all, &value| maximum(all, abs(value))));
     let inverses: Vec<T> = values.iter().map(|&x| if abs(x) > bound { T::ONE / x } else { T::ZERO }).collect();
-    let mut transposed = zeros(permutation, permutation)?;
-    for (i, row) in vectors.chunks_exact(permutation.max(1)).enumerate() {
+    let mut transposed = zeros(order, order)?;
+    for (i, row) in vectors.chunks_exact(order.max(1)).enumerate() {
         for (k, &x) in row.iter().enumerate() {
-            transposed[k * permutation + i] = x * inverses[k];
+            transposed[k * order + i] = x * inverses[k];
         }
     }
-    out.copy_from_slice(&product(&vectors, &transposed, [permutation, permutation, permutation])?);
+    out.copy_from_slice(&product(&vectors, &transposed, [order, order, order])?);
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use crate::simd::vectorized;
 pub(crate) const BLOCK: usize = 32;
 /// The number of reflections in a block that is applied to a whole matrix. Wider blocks read and write the matrix less often.
 const WIDE_BLOCK: usize = 64;
-/// The number of elements of the vectors from which blocks are faster than single reflections.
+/// The smallest number of elements of a vector for which blocks are faster than single reflections.
 pub(crate) const MIN_BLOCKED: usize = 128;
 
 /// A product of Householder reflections I - τ v vᵀ of vectors with `order` elements.

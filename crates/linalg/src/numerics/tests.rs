@@ -213,11 +213,11 @@ fn singular_vectors_of_every_matrix() {
 /// iteration finds the smallest value with a small relative error.
 #[test]
 fn small_singular_values_have_a_small_relative_error() {
-    let smallest_normal = 1e-20;
-    let a = [1.0, 1.0, 0.0, 0.0, smallest_normal, 1.0, 0.0, 0.0, smallest_normal];
+    let tiny = 1e-20;
+    let a = [1.0, 1.0, 0.0, 0.0, tiny, 1.0, 0.0, 0.0, tiny];
     let mut values = [0.0f64; 3];
     singular::svd(&a, [3, 3], &mut values, None).unwrap();
-    let determinant = smallest_normal * smallest_normal;
+    let determinant = tiny * tiny;
     let measured = values[0] * values[1] * values[2];
     assert!((measured / determinant - 1.0).abs() < 1e-13, "{measured}");
 }

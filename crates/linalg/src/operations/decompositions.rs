@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_product_equals_the_reflections_one_by_one() {
+    fn the_product_equals_the_single_reflections() {
         let generator = &mut Generator::new(3);
         for (batch, rows, columns, count) in
             [(&[][..], 5, 3, 3), (&[], 4, 4, 2), (&[2, 3], 6, 2, 2), (&[2], 3, 3, 0), (&[], 0, 0, 0), (&[0], 3, 2, 1)]

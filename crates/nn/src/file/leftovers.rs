@@ -21,9 +21,9 @@ pub(super) const SUFFIX: &str = ".tmp";
 /// The number of random names that are tried for a new temporary file.
 const MAX_ATTEMPTS: usize = 100;
 
-/// The age after which a temporary file without a lock counts as a leftover of a killed process, also if another file than the current target was to
-/// be replaced. On some network file systems, other machines do not see the lock. The limit assumes that a write by another machine takes less than
-/// an hour.
+/// The age after which a temporary file without a lock counts as a leftover of a killed process, if it belongs to another target. A file
+/// of the current target counts at any age. On some network file systems, other machines do not see the lock. The limit assumes that a
+/// write by another machine takes less than an hour.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 /// Creates a temporary file in `folder` for the contents of `target`, and locks the file if the file system has locks.

@@ -5,14 +5,14 @@ use super::*;
 
 const N: f64 = 20_000.0;
 
-/// Asserts that `draw_tensor` has the mean 0 and the standard deviation `std`, each within five standard errors. `kurtosis` is the distribution's
+/// Asserts that `draws` has the mean 0 and the standard deviation `std`, each within five standard errors. `kurtosis` is the distribution's
 /// fourth moment divided by its squared variance.
 #[track_caller]
-fn check(draw_tensor: &Tensor<f64>, std: f64, kurtosis: f64) {
-    assert_eq!(draw_tensor.numel() as f64, N);
-    let mean = draw_tensor.mean(..).item();
+fn check(draws: &Tensor<f64>, std: f64, kurtosis: f64) {
+    assert_eq!(draws.numel() as f64, N);
+    let mean = draws.mean(..).item();
     assert!(mean.abs() < 5.0 * std / N.sqrt(), "{mean}");
-    let variance = draw_tensor.square().mean(..).item() / (std * std);
+    let variance = draws.square().mean(..).item() / (std * std);
     assert!((variance - 1.0).abs() < 5.0 * ((kurtosis - 1.0) / N).sqrt(), "{variance}");
 }
 
@@ -50,25 +50,25 @@ fn bounds_and_variances_follow_the_formulas() {
     let generator = &mut Generator::new(3);
     let shape = [100, 50, 2, 2];
     let (relu, tanh) = (Nonlinearity::Relu, Nonlinearity::Tanh.gain());
-    for (draw_tensor, bound) in [
+    for (draws, bound) in [
         (uniform(shape, -0.5, 0.5, generator), 0.5),
         (xavier_uniform(shape, tanh, generator), 5.0 / 3.0 * 0.1),
         (kaiming_uniform(shape, Fan::In, relu, generator), 0.03f64.sqrt()),
         (kaiming_uniform(shape, Fan::Out, relu, generator), 0.015f64.sqrt()),
         (kaiming_uniform(shape, Fan::In, Nonlinearity::LeakyRelu(5f64.sqrt()), generator), 0.005f64.sqrt()),
     ] {
-        check(&draw_tensor, bound / 3f64.sqrt(), 1.8);
-        let largest = draw_tensor.abs().amax(..).item() / bound;
+        check(&draws, bound / 3f64.sqrt(), 1.8);
+        let largest = draws.abs().amax(..).item() / bound;
         assert!((0.99..=1.0).contains(&largest), "{largest}");
     }
-    for (draw_tensor, std) in [
+    for (draws, std) in [
         (normal(shape, 0.0, 2.0, generator), 2.0),
         (xavier_normal(shape, tanh, generator), 5.0 / 3.0 * (2.0f64 / 600.0).sqrt()),
         (kaiming_normal(shape, Fan::In, relu, generator), 0.1),
         (kaiming_normal(shape, Fan::Out, Nonlinearity::Selu, generator), 0.75 / 20.0),
     ] {
-        check(&draw_tensor, std, 3.0);
-        assert!(draw_tensor.abs().amax(..).item() > 3.0 * std);
+        check(&draws, std, 3.0);
+        assert!(draws.abs().amax(..).item() > 3.0 * std);
     }
     check(&(normal(shape, 7.0, 2.0, generator) - 7.0), 2.0, 3.0);
 }
@@ -77,9 +77,9 @@ fn bounds_and_variances_follow_the_formulas() {
 fn a_truncated_normal_stays_within_its_bounds() {
     let generator = &mut Generator::new(4);
     // The standard normal distribution, truncated at two standard deviations, has the variance 0.773741 and the kurtosis 2.366.
-    let draw_tensor = truncated_normal::<f64>([100, 200], 1.0, 0.5, 0.0, 2.0, generator);
-    assert!(draw_tensor.iter().all(|x| (0.0..=2.0).contains(&x)));
-    check(&(draw_tensor - 1.0), 0.5 * 0.773741f64.sqrt(), 2.366);
+    let draws = truncated_normal::<f64>([100, 200], 1.0, 0.5, 0.0, 2.0, generator);
+    assert!(draws.iter().all(|x| (0.0..=2.0).contains(&x)));
+    check(&(draws - 1.0), 0.5 * 0.773741f64.sqrt(), 2.366);
     let far = truncated_normal::<f32>([1000], 0.0, 1.0, 20.0, 21.0, generator);
     assert!(far.iter().all(|x| (20.0..=21.0).contains(&x)));
 }
@@ -105,11 +105,11 @@ fn rows_or_columns_are_orthogonal() {
 
 #[test]
 fn a_seed_gives_the_same_values() {
-    let draw_tensor = xavier_normal::<f32>([2, 3], 1.0, &mut Generator::new(9));
-    assert_eq!(draw_tensor, xavier_normal([2, 3], 1.0, &mut Generator::new(9)));
+    let draws = xavier_normal::<f32>([2, 3], 1.0, &mut Generator::new(9));
+    assert_eq!(draws, xavier_normal([2, 3], 1.0, &mut Generator::new(9)));
     let mut generator = Generator::new(9);
     let std = 0.4f64.sqrt();
-    assert!(draw_tensor.iter().all(|x| x == (std * generator.normal()) as f32));
+    assert!(draws.iter().all(|x| x == (std * generator.normal()) as f32));
 }
 
 #[test]

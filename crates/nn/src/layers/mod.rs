@@ -1,4 +1,5 @@
-//! Layers. A layer that exists in PyTorch has PyTorch's name, layout and distribution of initial parameters.
+//! Layers. A layer that exists in PyTorch has PyTorch's name, except [`Pad`], which replaces all padding layers. The parameters have
+//! PyTorch's layout and initial distributions.
 
 mod activation;
 mod attention;

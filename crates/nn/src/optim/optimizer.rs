@@ -187,8 +187,8 @@ pub trait Optimizer<T: Float = f32>: Clone {
         self.common().lr
     }
 
-    /// Sets the learning rate, as a schedule does before each step. The rate of each group keeps its ratio to this
-    /// rate, so a smallest rate of the schedule is multiplied by this ratio too. If the ratio is not finite, because
+    /// Sets the learning rate. To follow a schedule, call this method with the schedule's rate before each step. The rate of each group
+    /// keeps its ratio to this rate, so a smallest rate of the schedule is multiplied by this ratio too. If the ratio is not finite, because
     /// the optimiser's rate was 0, the group keeps its own rate. (In PyTorch, `eta_min` and `min_lr` are the smallest rate of each group.)
     fn set_lr(&mut self, lr: f64) {
         self.common_mut().lr = lr;

@@ -134,7 +134,8 @@ pub fn student_cdf(df: f64, z: f64) -> f64 {
     if df > MAX_DF || quadratic * quadratic <= 2.0 * f64::EPSILON * df {
         return log_ndtr(z).exp();
     }
-    // The probability of values beyond ±z is the incomplete beta function of df / (df + z²). The quotients do not overflow.
+    // The probability of values beyond ±z is the regularized incomplete beta function of df / (df + z²). One of df / z² and its inverse
+    // is at most 1, and only this one is used. The other quotient may overflow.
     let (quotient, inverse) = ((df / z) / z, (z / df) * z);
     let x = [quotient / (1.0 + quotient), 1.0 / (1.0 + quotient)];
     let x = if inverse < 1.0 { [1.0 / (1.0 + inverse), inverse / (1.0 + inverse)] } else { x };

@@ -78,8 +78,8 @@ fn shown_indices(sizes: &[usize], numel: usize) -> Vec<Vec<Option<usize>>> {
     let mut edges = vec![EDGE_ITEMS; sizes.len()];
     let count = |(&size, &edge): (&usize, &usize)| size.min((2 * edge).max(1));
     while sizes.iter().zip(&edges).map(count).fold(1, usize::saturating_mul) > MAX_SHOWN_ELEMENTS {
-        let max_decimals = edges.iter().copied().max().unwrap_or(0);
-        match edges.iter().zip(sizes).position(|(&edge, &size)| edge == max_decimals && edge > 0 && size > 1) {
+        let widest = edges.iter().copied().max().unwrap_or(0);
+        match edges.iter().zip(sizes).position(|(&edge, &size)| edge == widest && edge > 0 && size > 1) {
             Some(outermost) => edges[outermost] -= 1,
             None => edges.iter_mut().for_each(|edge| *edge = edge.saturating_sub(1)),
         }

@@ -1,4 +1,4 @@
-//! Layers that copy sliding windows of images to columns, and columns back to images.
+//! Layers that copy the sliding windows of images to columns, and layers that add columns to images.
 
 use std::panic::Location;
 

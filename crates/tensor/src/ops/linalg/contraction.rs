@@ -30,8 +30,8 @@ impl Contracted {
     fn dims(&self, ranks: [usize; 2], at: Site) -> Result<(Vec<isize>, Vec<isize>), Error> {
         match &self.0 {
             &Pairing::Adjacent(n) => {
-                let few = n <= ranks[0].min(ranks[1]);
-                ensure!(few, at, "tensordot expects dims < ndim_a or ndim_b, but got dims={n}");
+                let fits = n <= ranks[0].min(ranks[1]);
+                ensure!(fits, at, "tensordot expects dims < ndim_a or ndim_b, but got dims={n}");
                 let n = n as isize;
                 Ok(((-n..0).collect(), (0..n).collect()))
             }
