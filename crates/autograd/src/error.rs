@@ -209,6 +209,7 @@ pub enum Error {
     },
 
     /// The tape is full: it has 2³² - 1 nodes, or its concatenations and its [`Operation`](crate::Operation)s have 2³² inputs in total.
+    /// The rules for derivatives and batches return this error earlier, if fewer than 65,536 nodes are free.
     #[error(
         "the tape is full: it cannot number more than 4,294,967,295 operations\n  {at}\n  hint: a tape is for one step; make \
          a new one (`Tape::new()`) for each step of a loop"
@@ -218,7 +219,7 @@ pub enum Error {
         at: Site,
     },
 
-    /// A custom operation, a transform or a method of the tape refuses its arguments or a result. The message says why.
+    /// A custom operation, a transform, or a method of a tape or of gradients refuses its arguments or a result. The message says why.
     #[error("{message}\n  {at}")]
     Refused {
         /// The reason. If a custom operation refuses the shapes of its inputs, this is its own message.

@@ -1,7 +1,7 @@
 //! Computes the values of variables. The engine plans and runs the tape's expression.
 //!
-//! An evaluation computes only the nodes that the requested nodes and their groups depend on. It keeps the requested values, the values of
-//! the groups, and some values that later evaluations may read.
+//! An evaluation computes only the nodes that the requested nodes and their groups depend on. [`Tape::evaluate`] keeps the requested values,
+//! the values of the groups, and some values that later evaluations may read. The evaluation of recorded gradients keeps no values.
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Evaluate;

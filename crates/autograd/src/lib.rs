@@ -68,7 +68,7 @@ pub use wengert_tensor::plan::{set_simplification, simplification};
 pub use wengert_tensor as tensor;
 pub use wengert_tensor::Generator;
 
-/// The imports of most programs: the tape, its variables, tensors and their operations.
+/// The imports of most programs: the tape, its variables, parameters and gradients, tensors and their operations, `infer` and `formula!`.
 pub mod prelude {
     pub use crate::transforms::infer;
     pub use crate::{Gradients, Parameter, Tape, Var, formula};

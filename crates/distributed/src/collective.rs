@@ -78,9 +78,9 @@ impl Group {
         Ok(())
     }
 
-    /// Returns the `count` elements of rank `root` on every rank. The elements are sent in rounds: in round k, each of
-    /// the first 2ᵏ ranks, counted from the root, sends the elements to one of the next 2ᵏ ranks. Only rank `root`
-    /// reads `elements`. Returns an error only if a rank was lost.
+    /// Returns the `count` elements of rank `root` on every rank. The elements are sent in rounds. The ranks are counted from the root. In
+    /// round k, each of the first 2ᵏ ranks sends the elements to one of the next 2ᵏ ranks. Only rank `root` reads `elements`. Returns an
+    /// error only if a rank was lost.
     pub(crate) fn broadcast_elements<E: Element>(
         &self,
         operation: &'static str,
@@ -119,8 +119,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, if shapes, types or `how` differ; [`Error::Lost`]; [`Error::Tensor`] if there
-    /// is not enough memory.
+    /// [`Error::Mismatch`], on every rank, if shapes, types or `reduction` differ; [`Error::Lost`]; [`Error::Tensor`] if
+    /// there is not enough memory.
     pub fn all_reduce<T: Float>(&self, tensor: &Tensor<T>, reduction: Reduce) -> Result<Tensor<T>> {
         self.check_agreement("all_reduce", &format!("{} by {}", describe(tensor), reduction.name()))?;
         let count = tensor.numel();
@@ -156,7 +156,7 @@ impl Group {
     /// # Errors
     ///
     /// [`Error::Indivisible`] if the first dimension is not a multiple of the number of ranks; [`Error::Mismatch`], on
-    /// every rank, if shapes, types or `how` differ; [`Error::Lost`]; [`Error::Tensor`] if there is not enough memory.
+    /// every rank, if shapes, types or `reduction` differ; [`Error::Lost`]; [`Error::Tensor`] if there is not enough memory.
     pub fn reduce_scatter<T: Float>(&self, tensor: &Tensor<T>, reduction: Reduce) -> Result<Tensor<T>> {
         let operation = "reduce_scatter";
         self.check_agreement(operation, &format!("{} by {}", describe(tensor), reduction.name()))?;
@@ -193,7 +193,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, if the ranks pass different numbers of values; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if the ranks pass different numbers of values; [`Error::Lost`]; [`Error::Tensor`] if there is
+    /// not enough memory.
     pub fn sum<const N: usize>(&self, numbers: [f64; N]) -> Result<[f64; N]> {
         let sums = self.all_reduce(&Tensor::from(numbers), Reduce::Sum)?;
         let mut sums = sums.iter();

@@ -23,7 +23,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Returns the row indices 0 to `count` - 1.
+    /// Returns a data set of the row indices 0 to `count` - 1.
     pub fn new(count: usize) -> Self {
         Rows { numbers: (0..count).collect() }
     }

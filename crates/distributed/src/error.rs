@@ -90,8 +90,9 @@ pub enum Error {
         size: usize,
     },
 
-    /// A shard (part of a batch) has gradients of other parameters, changes other buffers, or has other synchronization points than the
-    /// first shard of its rank. Their sum would have no meaning. This happens if the loss uses other layers for some data.
+    /// A shard (part of a batch) differs from the first shard of its rank. It has gradients of other parameters, changes other buffers, or
+    /// has other synchronization points. The sum of the two shards would have no meaning. This happens if the loss uses other layers for
+    /// some data.
     #[error(
         "shard {shard} of the batch has {got}, but the first shard has {expected}; use the same layers for all shards, for example with a \
          mask"

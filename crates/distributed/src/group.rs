@@ -158,8 +158,9 @@ impl Group {
         self.rank == 0
     }
 
-    /// Sets the longest time for which this rank waits in one exchange of messages; 120 s by default. An operation makes one or more
-    /// exchanges. The time must exceed the longest time that a rank computes between two operations.
+    /// Sets the longest time for which this rank waits in one exchange of messages. The default is 120 s, or the value of
+    /// `WENGERT_DEADLINE` in a group from [`world`](Self::world) with a launcher. An operation makes one or more exchanges. The time must
+    /// exceed the longest time that a rank computes between two operations.
     pub fn set_deadline(&self, deadline: Duration) {
         self.deadline.set(deadline);
     }
@@ -180,7 +181,8 @@ impl Group {
         part_range(count, self.size, self.rank)
     }
 
-    /// Prints a line on rank 0 only, such as the progress of a training run. If the output is closed or full, the line is lost without an error.
+    /// Prints a line on rank 0 only, such as the progress of a training run. If the output is closed or full, the line is lost without an
+    /// error.
     pub fn print(&self, line: impl Display) {
         if self.is_first() {
             let _ = writeln!(std::io::stdout(), "{line}");

@@ -25,7 +25,8 @@ const STOP_SIGNALS: [i32; 1] = [consts::SIGINT];
 ///
 /// An error of `program` is printed with the rank. If there are other ranks, the process then exits at once, so that
 /// MPI's launcher ends the job. The exit code is [`EXIT_LOST`](crate::EXIT_LOST) if the error or one of its
-/// [sources](StdError::source) is [`Error::Lost`], 1 otherwise.
+/// [sources](StdError::source) is [`Error::Lost`], 1 otherwise. If there is no group, because [`Group::world`] returns an
+/// error, `program` is not called and the exit code is 1.
 ///
 /// ```no_run
 /// use std::process::ExitCode;

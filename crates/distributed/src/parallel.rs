@@ -56,7 +56,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, if the ranks have gradients of different shapes or types; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if the ranks have gradients of different shapes or types; [`Error::Lost`]; [`Error::Tensor`] if
+    /// there is not enough memory.
     pub fn average<T: Float>(&self, gradients: &mut Gradients<T>) -> Result<()> {
         if self.size() == 1 {
             let parameters = gradients.parameters().map(|(id, gradient)| (id, gradient.clone()));
@@ -250,7 +251,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, if the models differ in paths, shapes or types; [`Error::Lost`].
+    /// The errors of [`Group::broadcast_model`].
     pub fn new(group: &'g Group, model: &mut (impl Module<T> + ?Sized), optimizer: O) -> Result<Self> {
         group.broadcast_model(model)?;
         group.check_equal(model)?;
@@ -350,8 +351,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// # Errors
     ///
     /// [`Error::NotElementwise`]; [`Error::ShardedParameters`]; [`Error::FrozenChanged`] if parameters were frozen or
-    /// unfrozen after an earlier call, and the optimiser has states by now. After an error, the ranks' slices are lost with `self`, so
-    /// sharded parameters stay NaN.
+    /// unfrozen after an earlier call, and the optimiser has states by now; [`Error::Tensor`] if there is not enough memory. After an error,
+    /// the ranks' slices are lost with `self`, so sharded parameters stay NaN.
     #[track_caller]
     pub fn try_sharded(self, model: &(impl Module<T> + ?Sized)) -> Result<Self> {
         self.check_not_sharded("`gather` them before `sharded`")?;
@@ -371,7 +372,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// # Panics
     ///
     /// If the optimiser is not [elementwise](Optimizer::is_elementwise). If parameters were frozen or unfrozen after an earlier call
-    /// that sharded, and the ranks still have slices of parameters or of the optimiser's states from that call. In both cases the model is not changed.
+    /// that sharded, and the ranks still have slices of parameters or of the optimiser's states from that call. In both cases the model is
+    /// not changed. Also if there is not enough memory.
     #[must_use]
     #[track_caller]
     pub fn sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Self {
@@ -386,8 +388,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// # Errors
     ///
     /// [`Error::NotElementwise`]; [`Error::FrozenChanged`] if parameters were frozen or unfrozen after an earlier call that sharded, and the
-    /// ranks still have slices of parameters or of the optimiser's states from that call. After an error the model is unchanged, but the
-    /// ranks' slices are lost with `self`. So parameters that are sharded, and therefore NaN in the model, stay NaN.
+    /// ranks still have slices of parameters or of the optimiser's states from that call; [`Error::Tensor`] if there is not enough memory.
+    /// After an error the model is unchanged, but the ranks' slices are lost with `self`. So parameters that are sharded, and therefore NaN
+    /// in the model, stay NaN.
     #[track_caller]
     pub fn try_sharded_parameters(self, model: &mut (impl Module<T> + ?Sized)) -> Result<Self> {
         let mut parallel = self.with_divided_states(model, Site::here("sharded_parameters"))?;
@@ -427,7 +430,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`], on every rank, if a rank called another operation; [`Error::Lost`].
+    /// [`Error::Mismatch`], on every rank, if a rank called another operation; [`Error::Lost`]; [`Error::Tensor`] if there is not enough
+    /// memory.
     pub fn gather(&mut self, model: &mut (impl Module<T> + ?Sized)) -> Result<()> {
         // Parameters may have been frozen since they were divided, so the number of divided elements comes from the shards and not from the
         // model.
@@ -501,7 +505,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// The errors of `compute` and of the optimiser; [`Error::NoRows`]; [`Error::TooFewShards`]; [`Error::ShardsDiffer`];
     /// [`Error::ShardedParameters`]; [`Error::FrozenChanged`]; [`Error::Mismatch`], on every rank, if the ranks differ in `rows`, in the
-    /// parameters that have gradients, or in types; [`Error::Lost`].
+    /// parameters that have gradients, in types, or in the parts that are sharded; [`Error::Lost`]; [`Error::Tensor`] if there is not enough
+    /// memory.
     #[track_caller]
     pub fn step<M: Module<T>>(
         &mut self,
@@ -566,8 +571,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 
     /// Returns the division of a batch of `rows` rows into shards, and of the shards among the ranks, with a seed from
-    /// `generator`. Returns an error if there are no rows, if there are more ranks than shards, or if sharded parameters do not permit this
-    /// number of rows.
+    /// `generator`. Returns an error if there are no rows, or more ranks than shards, or if sharded parameters do not permit this number of
+    /// rows.
     pub(crate) fn plan_step(&self, rows: usize, generator: &mut Generator) -> Result<PlannedStep> {
         let size = self.group.size();
         let shards = if self.is_fast { size } else { self.shards };
@@ -610,8 +615,8 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         Ok(Step { loss, norm })
     }
 
-    /// Returns the layout of the vector that the ranks sum in this step. Returns an error if the ranks differ in the
-    /// layout, the rows, or what is sharded.
+    /// Returns the layout of the vector that the ranks sum in this step. Returns an error if the ranks differ in the layout, in the rows,
+    /// or in the sharding of states and parameters.
     pub(crate) fn agree_on_layout(&self, layout: Option<Layout>, rows: usize, count: usize) -> Result<Layout> {
         let group = self.group;
         if group.size() == 1 {

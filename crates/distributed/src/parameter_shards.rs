@@ -114,8 +114,8 @@ impl<T: Float> ParameterShards<T> {
         self.parameter_shards.last().map_or(0, |shard| shard.parameter_range.end)
     }
 
-    /// Moves the parameters' values from the model to this rank's shards. Each parameter of the model that was not frozen when the shards
-    /// were made becomes a NaN that is expanded to its shape, so it needs no memory.
+    /// Moves the parameters' values from the model to this rank's shards. In the model, each parameter that was not frozen when the shards
+    /// were made becomes an expanded NaN, which needs no memory.
     pub(crate) fn move_from_model(&mut self, model: &mut (impl Module<T> + ?Sized)) {
         self.has_values = true;
         for (shard, whole) in self.parameter_shards.iter_mut().zip(model.parameters_mut()) {

@@ -19,10 +19,9 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     /// Takes one step, as [`step`](Self::step) does. `loss` gets a tape, on which it records the mean loss of a shard's
     /// rows without computing it. The result has the same bits as with `step`.
     ///
-    /// Because the step evaluates the tapes itself, it sends a bucket of gradients as soon as the bucket is complete. The gradients of the last
-    /// layers are sent first, while others are still computed. With [`sharded`](Self::sharded) states the gradients are sent when all are
-    /// complete.
-    /// [`SyncBatchNorm`](crate::SyncBatchNorm) uses the statistics of all ranks in this kind of step.
+    /// Because the step evaluates the tapes itself, it sends a bucket of gradients as soon as the bucket is complete. The gradients of the
+    /// last layers are sent first, while others are still computed. With [`sharded`](Self::sharded) states the gradients are sent when all
+    /// are complete. [`SyncBatchNorm`](crate::SyncBatchNorm) uses the statistics of all ranks in this kind of step.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -220,7 +220,7 @@ impl<'d, 'g, T: Float> PendingSum<'d, 'g, T> {
 
     /// Starts the exchange of each bucket (part) of this round's vectors that is complete and not yet sent. `flat` is
     /// the vector of the node of the summation tree that this rank has in this round, or `None` without a node. If
-    /// `from` is `None`, all of `flat` is complete. Otherwise only the divided elements from position `from` on are
+    /// `complete_from` is `None`, all of `flat` is complete. Otherwise only the divided elements from position `complete_from` on are
     /// complete, and with [`Partitioning::Slices`] nothing is sent. After the last bucket, the next round begins.
     pub(crate) fn send(&mut self, flat: Option<&[T]>, complete_from: Option<usize>) {
         let (rank, division) = (self.division.group.rank(), self.division);

@@ -162,8 +162,8 @@ impl<T: Float> Lockstep<'_, '_, T> {
         Ok(())
     }
 
-    /// Takes part in the exchanges of a round in which this rank has no shard of the batch, but other ranks need its parameters. Makes the same
-    /// exchanges as for the last shard that this rank has computed.
+    /// Takes part in the exchanges of a round in which this rank has no shard of the batch, but other ranks need its parameters. Makes the
+    /// same exchanges as for the last shard that this rank has computed.
     fn repeat_exchanges(&mut self) -> Result<()> {
         for at in 0..self.events.len() {
             match self.events[at] {
@@ -174,7 +174,8 @@ impl<T: Float> Lockstep<'_, '_, T> {
         Ok(())
     }
 
-    /// Stores the error of this crate that `result` has, if any, and returns an error of the tape instead, which ends the evaluation.
+    /// Returns `result` with an error of the tape in place of an error of this crate. The error of the tape ends the evaluation. Stores the
+    /// error of this crate.
     fn stop_on_error<R>(&mut self, result: Result<R>) -> Result<R, wengert_autograd::Error> {
         result.map_err(|error| {
             let message = error.to_string();

@@ -86,8 +86,8 @@ pub(crate) fn record_shard<R, T: Float>(weight: f64, record: impl FnOnce() -> Re
         Ok(Some(StepKind::Recording { points, .. })) => points,
         _ => Vec::new(),
     };
-    // If a derivative begins like an earlier one but then differs, it is recorded a second time. The tape drops the points of the first
-    // attempt, so `points` has the only reference to them.
+    // The tape of a point has the second reference to it. A point without this reference is on no tape, because its tape was dropped or its
+    // recording failed. So it does not belong to the shard.
     let referenced = points.into_iter().filter(|point| Rc::strong_count(point) > 1);
     Ok((recorded, referenced.filter_map(|point| point.downcast().ok()).collect()))
 }

@@ -1,9 +1,10 @@
 //! The order in which shards are summed, and the rank that computes each sum. This file sends nothing.
 //!
 //! The shards of a batch are the leaves of one binary tree, whatever the number of ranks. Node `i` of level `l` is the sum of the 2ˡ leaves
-//! from leaf `i · 2ˡ` on, computed as its left half plus its right half. The last node of a level may have fewer leaves, which are summed in
-//! the same way. Each rank has a range of neighbouring leaves and adds up the largest nodes in the range. (If parameters are sharded, the
-//! leaves of a rank are not neighbours: see [`ShardPlan::by_rounds`].) The rank that owns a slice of the vector adds up the remaining nodes.
+//! from leaf `i · 2ˡ` on. It is computed as its left half plus its right half. The last node of a level may have fewer leaves, which are
+//! summed in the same way. Each rank has a range of neighbouring leaves and adds up the largest nodes in the range. (If parameters are
+//! sharded, the leaves of a rank are not neighbours: see [`ShardPlan::by_rounds`].) The rank that owns a slice of the vector adds up the
+//! remaining nodes.
 
 use std::ops::Range;
 

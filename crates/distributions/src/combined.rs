@@ -116,8 +116,8 @@ impl<A: Array, D: Distribution<A>> MixtureSameFamily<D, A> {
     ///
     /// # Errors
     ///
-    /// If `components` has no batch dimension, or the size of its last batch dimension is not the number of classes of
-    /// `mixture` (the message is PyTorch's). Also if the batch shapes do not broadcast.
+    /// If `components` has no batch dimension, or the size of its last batch dimension is not the number of classes of `mixture`. The
+    /// message is PyTorch's. Also if the batch shapes do not broadcast.
     pub fn try_new(mixture: Categorical<A>, components: D) -> Result<Self, A::Error> {
         let (mixture_shape, component_shape) = (mixture.probs().shape(), components.batch_shape());
         let at = Site::here("new");
@@ -236,7 +236,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
 /// probability between the bounds. `base` needs `cdf`, and `icdf` for samples. Gradients of `rsample` flow to the parameters of `base` and
 /// to the bounds. The probability is a difference of two values of `cdf`. If both bounds are far above the median, it keeps its digits for
 /// [`Normal`](crate::Normal), [`Laplace`](crate::Laplace), [`Cauchy`](crate::Cauchy) and [`StudentT`](crate::StudentT) only. If the computed
-/// probability is 0, the results are NaN.
+/// probability is 0, the results for values between the bounds are NaN.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -172,8 +172,7 @@ pub trait Family: Clone {
     #[doc(hidden)]
     fn validated(self) -> Self;
 
-    /// Returns an error if the parameters fail a condition that their ranges do not express. By default, there is no
-    /// such condition.
+    /// Returns an error if the parameters fail a condition that their ranges do not express. By default, returns `Ok`.
     #[doc(hidden)]
     fn check_relations(&self, at: Site) -> Result<(), <Self::Array as TensorLike>::Error> {
         let _ = at;
@@ -210,13 +209,14 @@ pub trait Family: Clone {
     #[doc(hidden)]
     fn mean_and_variance(&self) -> Result<[Self::Array; 2], <Self::Array as TensorLike>::Error>;
 
-    /// Returns the entropy.
+    /// Returns the entropy. By default, returns an error.
     #[doc(hidden)]
     fn entropy_formula(&self) -> Result<Self::Array> {
         Err(not_implemented(Self::NAME, "entropy", Site::here("entropy")))
     }
 
-    /// Returns draws with the shape of `noise`, which supplies the random numbers.
+    /// Returns draws with the shape of `noise`, which supplies the random numbers. By default, computes the quantile function at uniform
+    /// numbers.
     #[doc(hidden)]
     fn draw(&self, mut noise: Noise<'_, Self::Array>) -> Result<Self::Array> {
         self.quantile_function(&noise.uniform()?)

@@ -41,7 +41,8 @@ pub trait Divergence<A: Array, Q> {
 /// Pairs of the same family: normal, half-normal, log-normal, Laplace, Cauchy, Gumbel, exponential, gamma, beta, Dirichlet, uniform,
 /// Poisson, Bernoulli, binomial, geometric, categorical, and multivariate normal. Pairs of different families: exponential and gamma in
 /// both orders, and a uniform or Laplace `p` with a normal `q`. Both distributions of a pair may also be [`Independent`] ones, with the
-/// same number of dimensions. A binomial `p` with fewer trials than `q` gives NaN. A call with any other pair does not compile.
+/// same number of dimensions. A binomial `p` with fewer trials than `q` gives NaN, and with more trials ∞. A call with any other pair does
+/// not compile.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -158,9 +159,9 @@ divergences! {
     };
 }
 
-/// Returns the divergence of one trial from another: the sum of P (ln P - ln Q) over success and failure, whose probabilities are P in the
-/// first trial and Q in the second. `probs` is the probability of a success. `p` and `q` have the logarithms of both probabilities of the
-/// first and the second trial.
+/// Returns the divergence of one trial from another: the sum of P (ln P - ln Q) over success and failure. P is the probability in the first
+/// trial, and Q in the second. `probs` is the probability of a success. `p` and `q` have the logarithms of both probabilities of the first
+/// and the second trial.
 fn trial_divergence<A: Array>(probs: &A, p: &[A; 2], q: &[A; 2]) -> Result<Expr<A>, A::Error> {
     let difference = |k: usize| (expr(&p[k]) - &q[k]).get();
     Ok(times_log(probs, &difference(0)?)? + times_log(&(1.0 - expr(probs)).get()?, &difference(1)?)?)

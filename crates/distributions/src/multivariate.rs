@@ -78,8 +78,8 @@ impl<A: Array + Matrices> MultivariateNormal<A> {
     }
 }
 
-/// Returns an error if the mean has no dimension, the matrix is not square, the matrix does not fit the mean, or the batch dimensions do
-/// not broadcast.
+/// Returns an error if the mean has no dimension, or the matrix is not square or does not fit the mean. Also if the batch dimensions do not
+/// broadcast.
 fn check_shapes<A: Array>(loc: &A, matrix: &A, name: &str, at: Site) -> Result<(), A::Error> {
     let (n, shape) = (loc.shape(), matrix.shape());
     if n.rank() == 0 {
@@ -220,8 +220,8 @@ impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateN
 /// The distribution of Cholesky factors L `[dim, dim]` of correlation matrices L Lᵀ. The density of the matrices is proportional to
 /// |L Lᵀ|^(η - 1), a power of the determinant, with η = `concentration` > 0. The density is uniform for η = 1. For large η the matrices are
 /// near the identity (D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion
-/// method", 2009). `log_prob` does not check that a value is such a Cholesky factor. `rsample` has gradients. PyTorch: `LKJCholesky`, which has
-/// only `sample`.
+/// method", 2009). `log_prob` does not check that a value is a Cholesky factor of a correlation matrix. `rsample` has gradients. PyTorch:
+/// `LKJCholesky`, which has only `sample`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

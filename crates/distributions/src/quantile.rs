@@ -24,8 +24,7 @@ pub(crate) enum CountFamily {
 /// Returns the smallest count k for which the probability of counts up to k is at least `p`; NaN if a parameter is out of range. Parameters
 /// are expanded to the shape of `p`. The derivative is 0.
 ///
-/// Because the distribution function is rounded, a `p` below 1 is first multiplied by 1 - 8 ε, where ε is the epsilon of the element
-/// type.
+/// Because the distribution function is rounded, a `p` below 1 is first multiplied by 1 - 8 ε. ε is the epsilon of the element type.
 pub(crate) fn count_quantile<A: Array>(counts: CountFamily, parameters: &[&A], p: &A, at: Site) -> Result<A> {
     let shape = p.shape();
     let mut inputs = vec![p.clone()];

@@ -191,9 +191,9 @@ impl<A: Array> Transform<A> {
     }
 }
 
-/// The distribution of transformed values of `base`. The transforms are applied one after the other. The batch shape of `base` broadcasts with
-/// the parameters of affine transforms. Samples that round to an end of a transform's range are moved inside, where their density is not 0.
-/// PyTorch: `TransformedDistribution`.
+/// The distribution of transformed values of `base`. The transforms are applied one after the other. The batch shape of `base` broadcasts
+/// with the parameters of affine transforms. Samples that round to an end of a transform's range are moved inside, where their density is
+/// not 0. PyTorch: `TransformedDistribution`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

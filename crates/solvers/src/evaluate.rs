@@ -75,7 +75,8 @@ pub(crate) fn max_abs(numbers: &[f64]) -> f64 {
     numbers.iter().fold(0.0, |max: f64, x| if x.is_nan() || x.abs() > max { x.abs() } else { max })
 }
 
-/// Returns the Euclidean norm. The numbers are divided by the largest, so that no square overflows or is rounded to 0.
+/// Returns the Euclidean norm. The numbers are divided by the largest magnitude, so that no square overflows, and the largest square is not
+/// rounded to 0.
 pub(crate) fn norm(numbers: &[f64]) -> f64 {
     let size = max_abs(numbers);
     if size == 0.0 || !size.is_finite() {

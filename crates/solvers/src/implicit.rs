@@ -1,7 +1,7 @@
 //! Derivatives of the solution of an equation, by the implicit function theorem.
 //!
 //! If F(x(a), a) = 0, the derivative of x with respect to the arguments a is -(∂F/∂x)⁻¹ ∂F/∂a. The rule is recorded at the solution, so it
-//! has derivatives of every order in both modes, and it does not depend on the iterations that found the solution.
+//! has derivatives of every order in both modes. It does not depend on the iterations that found the solution.
 
 use std::rc::Rc;
 

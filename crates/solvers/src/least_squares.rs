@@ -1,9 +1,9 @@
 //! Nonlinear least squares by the Levenberg-Marquardt method with exact Jacobians.
 //!
-//! J. J. Moré, "The Levenberg-Marquardt algorithm: implementation and theory" (1978), the method of MINPACK's `lmder`: a trust region in
-//! variables that are scaled by the largest norms of the Jacobian's columns so far. The step is computed from singular values and not from
-//! a QR factorisation, because they show the rank of the Jacobian. The parameter of the step solves Moré's secular equation by his
-//! safeguarded Newton iteration.
+//! J. J. Moré, "The Levenberg-Marquardt algorithm: implementation and theory" (1978), the method of MINPACK's `lmder`. The method has a
+//! trust region. The variables are scaled by the largest norms of the Jacobian's columns so far. The step is computed from singular values
+//! and not from a QR factorisation, because they show the rank of the Jacobian. The parameter of the step solves Moré's secular equation by
+//! his safeguarded Newton iteration.
 
 use std::rc::Rc;
 
@@ -73,7 +73,7 @@ pub enum FitEnd {
     Xtol,
     /// The largest number of evaluations was reached. SciPy: `status` 0.
     MaxEvaluations,
-    /// Rounding errors hide any further decrease: a tolerance is too small. MINPACK: `info` 6 to 8.
+    /// Rounding errors hide any further decrease: `ftol` or `xtol` is too small. MINPACK: `info` 6 and 7.
     NoProgress,
 }
 
@@ -195,8 +195,9 @@ impl LeastSquares {
     ///
     /// # Errors
     ///
-    /// If a tolerance is NaN or negative, if the residuals at `x0` or the Jacobian at an accepted point are NaN or infinite, or if their norms
-    /// overflow. Points where the residuals are not finite are rejected like points of larger cost. Also if the residuals cannot be evaluated or differentiated.
+    /// If a tolerance is NaN or negative. If the residuals at `x0` or the Jacobian at an accepted point are NaN or infinite, or their norms
+    /// overflow. Points where the residuals are not finite are rejected like points of larger cost. Also if the residuals cannot be
+    /// evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
         residuals: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -207,7 +208,7 @@ impl LeastSquares {
 
     /// Records the solution as an operation on the tape of `x0`. Its derivatives with respect to `args` follow from the implicit function
     /// theorem for the gradient of the cost, which is 0 at the solution. They are of every order, in both modes. The Hessian of the cost is
-    /// exact, and must be regular. The errors of the derivatives are as large as the error of the solution, so set small tolerances.
+    /// exact, and must be regular. The errors of the derivatives grow with the error of the solution, so set small tolerances.
     ///
     /// `residuals` gets the unknowns and `args`. All variables that it uses must be among the arguments; the compiler refuses functions that
     /// capture variables.

@@ -1,8 +1,8 @@
 //! Solvers whose solutions have derivatives: differential equations, roots, fixed points, least squares, minima and integrals.
 //!
-//! A problem is a function of recorded variables, so Jacobians, gradients and products of the Hessian are exact. Each solver has three forms:
-//! a function with the usual settings ([`odeint`]), options with the method `call`, whose result counts the work ([`Odeint::call`]), and the
-//! method `record`, whose result is a variable with derivatives ([`Root::record`]).
+//! A problem is a function of recorded variables, so Jacobians, gradients and products of the Hessian are exact. Each solver has three
+//! forms. A function has the usual settings ([`odeint`]). Options have the method `call`, whose result counts the work ([`Odeint::call`]).
+//! They also have the method `record`, whose result is a variable with derivatives ([`Root::record`]).
 //!
 //! | problem | solver | SciPy | derivatives of the solution |
 //! |---|---|---|---|
@@ -15,7 +15,8 @@
 //! | ∫ f(x) dx | [`quad`], [`Quad`] | `quad`, `quad_vec` | integrals of the derivatives |
 //!
 //! All derivatives are of every order, in reverse and forward mode. A recorded function gets its parameters as arguments, because the
-//! solver calls it on tapes of its own. Failures are values of [`Error`]; a failure of a recorded solver is the error of the evaluation.
+//! solver calls it on tapes of its own. Only [`Odeint::record`] calls its function on the caller's tape. Failures are values of [`Error`]; a
+//! failure of a recorded solver is the error of the evaluation.
 //!
 //! ```
 //! # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }

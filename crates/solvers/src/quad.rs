@@ -96,8 +96,8 @@ pub struct QuadResult<T: Float> {
     pub error: f64,
     /// The number of parts into which the interval was divided.
     pub intervals: usize,
-    /// The number of evaluated points: 21 for each part that was tried. On an interval from -∞ to ∞, the function is evaluated twice for each.
-    /// SciPy: `neval`.
+    /// The number of evaluated points: 21 for each part that was tried. On an interval from -∞ to ∞, the function is evaluated twice for
+    /// each. SciPy: `neval`.
     pub evaluations: usize,
 }
 
@@ -167,9 +167,9 @@ impl Quad {
     ///
     /// # Errors
     ///
-    /// If a tolerance is NaN or negative, if a limit is NaN, or if the function, the integral or its error estimate is NaN or infinite. If the
-    /// largest number of parts does not reach the tolerance, or the part with the largest error is too narrow to be divided. Rounding errors that prevent convergence are
-    /// not detected, and end at this limit too. If the function cannot be evaluated.
+    /// If a tolerance is NaN or negative, or a limit is NaN. If the function, the integral or its error estimate is NaN or infinite. If the
+    /// largest number of parts does not reach the tolerance, or the part with the largest error is too narrow to be divided. Rounding
+    /// errors that prevent convergence are not detected, and cause one of these two errors. If the function cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -202,7 +202,7 @@ impl Quad {
     ///
     /// # Errors
     ///
-    /// If there is no variable among the arguments and limits, a limit that is a variable is not one number, or the variables belong to
+    /// If there is no variable among the arguments and limits, or a limit that is a variable is not one number. If the variables belong to
     /// different tapes. The errors of [`call`](Self::call) occur when a value is requested.
     pub fn try_record<'t, T: Float>(
         &self,
@@ -309,7 +309,8 @@ struct Domain {
 #[derive(Clone, Copy)]
 enum Kind {
     Finite,
-    /// From the number `from` to infinity with the sign `toward`. The integral is multiplied by `sign`, because `from` may be the upper limit.
+    /// From the number `from` to infinity with the sign `toward`. The integral is multiplied by `sign`, because `from` may be the upper
+    /// limit.
     Half {
         from: f64,
         toward: f64,

@@ -26,8 +26,8 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If a tangent has another shape than its input, an operation between inputs and outputs has no derivative (even if the tangent of its
-    /// input is zero), or a variable belongs to another tape. Also if a derivative rule returns an error, or the tape is full.
+    /// If a tangent has another shape than its input, or a variable belongs to another tape. If an operation between inputs and outputs has
+    /// no derivative, even if the tangent of its input is zero. Also if a derivative rule returns an error, or the tape is full.
     pub fn try_jvp(
         &'t self,
         outputs: &[Var<'t, T>],
@@ -109,8 +109,9 @@ impl<'t, T: Float> Var<'t, T> {
     ///
     /// # Errors
     ///
-    /// If a tangent has another shape than its input, or an operation between inputs and this variable has no derivative (even if the
-    /// tangent of its input is zero). Also if a variable belongs to another tape, a derivative rule returns an error, or the tape is full.
+    /// If a tangent has another shape than its input, or a variable belongs to another tape. If an operation between inputs and this
+    /// variable has no derivative, even if the tangent of its input is zero. Also if a derivative rule returns an error, or the tape is
+    /// full.
     pub fn try_jvp(self, inputs: &[(Var<'t, T>, Var<'t, T>)]) -> Result<Var<'t, T>, Error> {
         Ok(self.tape.forward(&[self], inputs, Site::here("jvp"))?[0])
     }

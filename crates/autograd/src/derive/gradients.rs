@@ -147,7 +147,8 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Returns the gradient with respect to `key`, or `None` if the loss does not depend on it. Constants, frozen parameters, intermediate
-    /// results and variables of other tapes have no gradient either.
+    /// results and variables of other tapes have no gradient either. Sums over several tapes have no gradients of variables, only of
+    /// parameters.
     pub fn get(&self, key: impl Key<T>) -> Option<&Tensor<T>> {
         key.find(self)
     }
@@ -230,6 +231,10 @@ impl<T: Float> Gradients<T> {
     ///
     /// The [norm](Self::norm) contains the gradients of variables too, for example of an input `tape.var(&x)`, and the gradients of all
     /// models on the tape. (`clip_grad_norm_(model.parameters())` sees one model.) To leave out an input, record it by `tape.constant(&x)`.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the scaled gradients.
     #[doc(alias("clip_grad_norm_"))]
     pub fn try_clip_norm(&mut self, max_norm: f64) -> Result<f64, Error> {
         let norm = self.total_norm()?;
@@ -241,6 +246,10 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Limits every element to the range from `-max` to `max`. NaN stays NaN. PyTorch: `clip_grad_value_`.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the limited gradients. Some gradients may then be limited already.
     #[doc(alias("clip_grad_value_"))]
     pub fn try_clip_value(&mut self, max: f64) -> Result<(), Error> {
         for gradient in self.tensors_mut() {
@@ -250,6 +259,10 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Multiplies all gradients by `factor`. Use it to take the mean over accumulated batches, or to undo the scaling of a loss.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the scaled gradients. Some gradients may then be scaled already.
     pub fn try_scale(&mut self, factor: f64) -> Result<(), Error> {
         for gradient in self.tensors_mut() {
             *gradient = gradient.try_mul(factor)?;
@@ -279,6 +292,10 @@ impl<T: Float> Gradients<T> {
     }
 
     /// Adds the number of recorded counts to `buffer`. An optimiser's step does this for all buffers of the model.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot hold the result.
     pub fn try_update_count(&self, buffer: &mut Buffer<i64>) -> Result<(), Error> {
         let counted =
             self.changes.iter().filter(|(id, change)| *id == buffer.id() && matches!(change, BufferChange::Count));
@@ -305,8 +322,8 @@ impl<T: Float> Gradients<T> {
     ///
     /// # Errors
     ///
-    /// If the two gradients of a parameter have shapes that do not broadcast, or memory cannot hold a sum. Some gradients may then be added
-    /// already.
+    /// If the two gradients of a parameter or variable have shapes that do not broadcast, or memory cannot hold a sum. Some gradients may
+    /// then be added already.
     pub fn try_accumulate(&mut self, other: Self) -> Result<(), Error> {
         add_all(&mut self.parameters, other.parameters)?;
         self.is_of_several_tapes |= other.is_of_several_tapes || self.tape != other.tape;

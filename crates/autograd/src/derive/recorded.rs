@@ -30,7 +30,7 @@ pub trait GradientSink<T: Float = f32> {
     }
 
     /// Returns the values of a parameter that are [not in the model's memory](Self::is_remote). Each step of the evaluation that reads
-    /// the parameter calls this method again.
+    /// the parameter calls this method again. The default implementation panics.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Records a derivative by copying its nodes, if this thread has recorded the same derivative of the same nodes before.
 //!
 //! A training step usually records the same operations as the previous step, with other data, so its derivative has the same nodes too.
-//! Copying them takes a tenth of the time of deriving them. Some rules may record different nodes each time: the rules of custom
-//! operations, and rules that read data. The parts of the derivative that these rules record are recorded anew, by [`RuleCall`]s. If one of
+//! Copying them takes less time than deriving them. Some rules may record different nodes each time: the rules of `Operation` objects, and
+//! rules that read data. The parts of the derivative that these rules record are recorded anew, by [`RuleCall`]s. If one of
 //! these parts then has other nodes than before, the derivative is derived as usual, with the parts that were already recorded. So each
 //! rule runs once.
 //!
@@ -59,7 +59,7 @@ impl DerivativeCache {
         Some(Rc::clone(&found.derivative))
     }
 
-    /// Adds a derivative. If the size is then too large, removes the half of the derivatives whose last use is longest ago.
+    /// Adds a derivative. While the size is then too large, removes the half of the derivatives whose last use is longest ago.
     fn insert(&mut self, derivative: RecordedDerivative) {
         self.n_uses += 1;
         self.size += derivative.size();
@@ -121,12 +121,12 @@ struct RecordedDerivative {
     gradients: InputGradients,
 }
 
-/// A call of a rule that may record other nodes each time, such as a rule of a custom operation. So a replay calls the rule again.
+/// A call of a rule that may record other nodes each time, such as a rule of an `Operation` object. So a replay calls the rule again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum RuleCall {
     /// The gradient `g` at the operation `node`, times the derivative with respect to the input with index `input`.
     Vjp { node: Index, input: usize, g: Index },
-    /// The sum of two terms of a gradient. The first one is the result of a custom operation.
+    /// The sum of two terms of a gradient. The first one is the result of an `Operation` object.
     Sum { total: Index, term: Index },
 }
 
@@ -289,7 +289,8 @@ impl RecordedDerivative {
         self.base.map_or_else(Extent::default, |base| base.extent)
     }
 
-    /// Returns true if the tape has the nodes on which this derivative was recorded, and the request is the same.
+    /// Returns true if the request is the same, and the tape has the nodes on which this derivative was recorded. The nodes must have the
+    /// same lines of code.
     fn matches<T: Float>(&self, record: &Record<T>, request: &Request) -> bool {
         let known = self.base_end();
         let same_line = |(x, y): (&Option<&Location<'_>>, &Option<&Location<'_>>)| match (x, y) {
@@ -344,7 +345,7 @@ impl RecordedDerivative {
     }
 }
 
-/// Returns true if each custom operation of a tape has a derivative. Asks each operation only once.
+/// Returns true if each `Operation` object of a tape has a derivative. Asks each object that has one only once.
 fn all_differentiable<T: Float>(record: &Record<T>) -> bool {
     let known = record.n_differentiable.get();
     let unknown = record.operations_from(known);
@@ -354,7 +355,7 @@ fn all_differentiable<T: Float>(record: &Record<T>) -> bool {
     more == count
 }
 
-/// Returns true if the result of `node` belongs to a custom operation.
+/// Returns true if `node` is the result of an `Operation` object.
 pub(super) fn is_custom<T: Float>(record: &Record<T>, node: Index) -> bool {
     matches!(record.op(node), Op::Other(_))
 }

@@ -85,8 +85,8 @@ impl<'t, T: Float> Tape<T> {
     ///
     /// # Errors
     ///
-    /// If a seed has another shape than its output, an operation between inputs and outputs has no derivative (even if the gradient at its
-    /// result is zero), or a variable belongs to another tape. Also if a derivative rule returns an error, or the tape is full.
+    /// If a seed has another shape than its output, or a variable belongs to another tape. If an operation between inputs and outputs has
+    /// no derivative, even if the gradient at its result is zero. Also if a derivative rule returns an error, or the tape is full.
     pub fn try_vjp(
         &'t self,
         outputs: &[(Var<'t, T>, Var<'t, T>)],
@@ -370,7 +370,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// # Errors
     ///
     /// If this variable is not a single number or depends on no variable and no parameter, or if an operation between them has no
-    /// derivative. Also returns the errors of [`value`](Self::value).
+    /// derivative. Also if a derivative rule returns an error, or the tape is full. Also returns the errors of [`value`](Self::value).
     pub fn try_backward(self) -> Result<Gradients<T>, Error> {
         let (_, gradients, []) = self.gradients_with([], Site::here("backward"))?;
         Ok(gradients)

@@ -1,8 +1,8 @@
 //! A map from the nodes of a path to their slots. A node is found without hashing, and the time to make a map does not depend on the size of
 //! the tape.
 //!
-//! The map has a number for each node of the tape. The numbers of a map are larger than the numbers of all earlier maps. So a map can use
-//! the memory of an earlier map, which need not be cleared.
+//! The map has a number for each node of the tape. The numbers of a map are larger than the numbers of all earlier maps in the same memory.
+//! So a map can use the memory of an earlier map, which need not be cleared.
 
 use std::cell::RefCell;
 
@@ -32,7 +32,7 @@ thread_local! {
 /// The slots of nodes. The first pushed node has the slot 0, the next one the slot 1, and so on.
 pub(super) struct Slots {
     /// For each node of the tape, the sum of `base` and the node's mark, or of `base`, [`FIRST_SLOT`] and the node's slot. Smaller numbers
-    /// are from earlier maps.
+    /// are from earlier maps, or are the zeros of new memory.
     numbers: Vec<u32>,
     base: u32,
     /// The number of nodes that have slots.
@@ -44,7 +44,7 @@ impl Slots {
     pub(super) fn take(nodes: usize) -> Self {
         // `try_with` fails while the thread ends.
         let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
-        // The numbers of this map must be larger than all numbers of the maps before.
+        // The numbers of this map must be larger than all numbers of earlier maps in this memory.
         let fits = |base: u32| base.checked_add(FIRST_SLOT).and_then(|first| first.checked_add(nodes as u32)).is_some();
         let (numbers, base) = spare
             .filter(|&(ref numbers, base)| numbers.len() >= nodes && fits(base))

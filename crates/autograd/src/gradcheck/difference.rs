@@ -134,7 +134,7 @@ pub(super) fn estimates(
         .collect()
 }
 
-/// Returns true if the slopes on the left and on the right of a point differ by a number that hardly grows with the distance from the
+/// Returns true if the slopes on the left and on the right of a point differ, and their difference hardly grows with the distance from the
 /// point. Compares the smallest and the largest distance. At a smooth point, the difference is the curvature times the distance.
 /// `second_differences` has E(h) = f(x + h) + f(x - h) - 2 f(x) for each distance h.
 fn is_kink(steps: [f64; 3], second_differences: [f64; 3]) -> bool {

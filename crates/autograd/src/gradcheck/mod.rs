@@ -12,12 +12,12 @@
 //! | 2 | x ↦ derivative of f along v | `vjp` of `jvp` | `jvp` of `jvp` |
 //!
 //! u and v are random, and the same in every run with the same seed. The Jacobian of each map is compared, element by
-//! element, with central differences of the same map. If there are many inputs or outputs, randomly weighted sums are
+//! element, with central differences of the same map. If the inputs or outputs have many elements, randomly weighted sums are
 //! compared instead. The module `difference` explains the step and the tolerance. Each evaluation records the function
 //! again on a new tape, so the function may branch on values.
 //!
 //! If a derivative is wrong, the recorded operations are checked alone, in their order. The report names the first
-//! faulty one, if there is one.
+//! operation that fails alone, if there is one.
 //!
 //! The check covers derivatives, not values. It passes for a function with wrong values if the derivative belongs to
 //! these values. At a kink central differences prove nothing. The check does not pass there, unless the slopes on both
@@ -51,8 +51,8 @@ const MAX_RELATIVE_TOLERANCE: f64 = 1e-2;
 /// `torch.autograd.gradcheck` and `gradgradcheck`; JAX: `jax.test_util.check_grads`.
 ///
 /// The inputs are one tensor, an array of tensors or a list ([`CheckInputs`]). `f` gets its variables in the same form: `|x|` for `&x`, and
-/// `|[x, y]|` for `[&x, &y]`. `f` may map any shapes to any shape. Inputs may be views. Use `f64`: in `f32` central differences have 4 digits at
-/// best.
+/// `|[x, y]|` for `[&x, &y]`. `f` may map any shapes to any shape. Inputs may be views. Use `f64`: in `f32` central differences have 4
+/// digits at best.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -348,7 +348,7 @@ impl GradCheck {
     /// Checks each recorded operation on the path from the inputs to the output alone, with the operands that it has on
     /// the tape. Returns the first operation whose derivative is wrong or an error. Leaves out operations that refuse
     /// derivatives, and operations with another derivative than their values have, such as `with_derivative`. Returns
-    /// `None` if no operation is found.
+    /// `None` if no operation is found, or if operands cannot be computed.
     fn find_culprit<T: Float>(
         &self,
         f: &dyn for<'t> Fn(&[Var<'t, T>]) -> Var<'t, T>,

@@ -34,8 +34,8 @@ struct PlacedItem<'g> {
     middle: f64,
     width: f64,
     top: usize,
-    /// The horizontal middles of the items in the row above to which this item is connected. A line that passes through this row has one
-    /// such item: the node at which it starts, or the place at which it passes through the row above.
+    /// The horizontal middles of the items in the row above to which this item is connected. For a passing line, this is the middle of one
+    /// item: the node at which the line starts, or its place in the row above.
     line_starts: Vec<f64>,
 }
 

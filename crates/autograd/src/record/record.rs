@@ -71,8 +71,8 @@ pub(crate) struct Evaluations {
     pub(crate) count: usize,
 }
 
-/// If fewer nodes than this are free on the tape, derivative and batching rules are not started. Rules record nodes with operators, which
-/// panic on a full tape. A rule records far fewer nodes than this.
+/// The number of nodes that must be free on the tape before a derivative rule or batching rule starts. Rules record nodes with operators,
+/// which panic on a full tape. The rules of this library record far fewer nodes than this.
 const RULE_NODES: usize = 1 << 16;
 
 /// The end of a record at some time. Later nodes come after it.

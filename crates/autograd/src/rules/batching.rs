@@ -72,7 +72,7 @@ pub(crate) fn record_batched<'t, T: Float>(
     }
 }
 
-/// The least memory that a tape needs for one example of a batch, in bytes: a node for the example and a node for its result.
+/// The least memory, in bytes, that a tape needs for one example of a batch: a node for the example, and a node for its result.
 pub(crate) const EXAMPLE_BYTES: usize = 64;
 
 /// Records the operation for each example, and stacks the results.

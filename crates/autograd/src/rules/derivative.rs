@@ -107,7 +107,7 @@ impl<'t, T: Float> Primitive<'t, T> {
     }
 
     /// Returns true if the rule for the input with index `input` may record different nodes on two tapes with equal nodes. This is the case
-    /// for a custom operation, and for a rule that reads data.
+    /// for an [`Operation`](crate::Operation) object, and for a rule that reads data.
     #[inline]
     pub(crate) fn rule_may_vary(&self, input: usize) -> bool {
         match self.op {
@@ -175,8 +175,8 @@ impl<'t, T: Float> Primitive<'t, T> {
         starts.collect()
     }
 
-    /// Records the derivative of an operation that is an object of the trait `Operation`, applied to `v`. `number` is the operation's index in
-    /// the tape's list of such objects.
+    /// Records the derivative of an operation that is an object of the trait `Operation`, applied to `v`. `number` is the operation's index
+    /// in the tape's list of such objects.
     fn custom_derivative(
         &self,
         number: u32,

@@ -22,7 +22,7 @@ pub(super) fn derivative<'t, T: Float>(
 ) -> Result<Var<'t, T>, Error> {
     match (mode, input) {
         (Mode::Vjp, 0) => v.apply_matmul(&y.transpose(-2, -1), at),
-        // If y is a transposed view, its gradient xᵀ g is computed as (gᵀ x)ᵀ, so that it has the same strides as y.
+        // If y is a transposed view, its gradient xᵀ g is computed as (gᵀ x)ᵀ, so that the gradient is a transposed view too.
         (Mode::Vjp, _) if is_transposed(y) => {
             let transposed = v.transpose(-2, -1).apply_matmul(&x, at)?;
             Ok(transposed.transpose(-2, -1))

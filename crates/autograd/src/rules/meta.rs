@@ -7,8 +7,8 @@ use wengert_tensor::{Float, Site, Tensor};
 use super::mode::{Mode, elementwise};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
-/// An operation that returns its first input unchanged. Except for `ZeroGradients`, its derivative with respect to this input is 0. Its derivative
-/// with respect to another input is a formula over the inputs and the result.
+/// An operation that returns its first input unchanged. Except for `ZeroGradients`, its derivative with respect to this input is 0. Its
+/// derivative with respect to another input is a formula over the inputs and the result.
 #[derive(Clone)]
 pub(crate) enum WithDerivative {
     /// The derivative Σ slope · d input. Each input of the operation after the first is either an input or a slope of this sum.
@@ -19,6 +19,7 @@ pub(crate) enum WithDerivative {
     ZeroGradients,
 }
 
+/// The role of an input of [`WithDerivative::Slopes`], after the first input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Role {
     /// An input with a derivative. Another input has the values of this derivative (the slope), and the field is the position of that other
@@ -29,7 +30,7 @@ pub(crate) enum Role {
 }
 
 impl WithDerivative {
-    /// Returns the operation with the derivative Σ slope · d input over the pairs (input, slope) in `terms`, and the list of the
+    /// Returns the operation with the derivative Σ slope · d input over the pairs (input, slope) in `terms`. Also returns the list of the
     /// operation's inputs after the first one.
     pub(crate) fn slopes<'t, T: Float>(terms: Vec<(Var<'t, T>, Option<Var<'t, T>>)>) -> (Self, Vec<Var<'t, T>>) {
         let (mut roles, mut inputs) = (Vec::new(), Vec::new());

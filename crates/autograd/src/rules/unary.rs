@@ -1,6 +1,6 @@
 //! Derivatives of functions of one operand. Each rule records ∂z/∂x · v, for the result z, the operand x, and v, which is a tangent or an
-//! incoming gradient. The formulas are in any table of derivatives (Abramowitz and Stegun, chapters 4, 6 and 7). At kinks they are written
-//! so that they give PyTorch's result.
+//! incoming gradient. Most formulas are in Abramowitz and Stegun, chapters 4, 6 and 7. At kinks the formulas are written so that they give
+//! PyTorch's result.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 

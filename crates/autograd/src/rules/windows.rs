@@ -1,8 +1,9 @@
 //! Derivatives of convolutions, maximum pooling and mean pooling.
 //!
-//! The form ⟨x * w, z⟩ is linear in each of x, w and z. Here * is the convolution of an input x by a weight w. The convolution and its two
-//! derivatives each compute one of the three arrays from the other two. The derivative of each operation with respect to an operand
-//! computes that operand's array, with the incoming gradient in place of the result. So one rule is enough for derivatives of all orders.
+//! The form ⟨x * w, z⟩ is linear in each of x, w and z. Here * is the convolution of an input x by a weight w, and z is an array of the
+//! result's shape. The convolution and its two derivatives each compute one of the three arrays from the other two. The derivative of each
+//! operation with respect to an operand computes that operand's array, with the incoming gradient in place of the result. So one rule is
+//! enough for derivatives of all orders.
 
 use std::rc::Rc;
 
@@ -84,10 +85,10 @@ fn swap_first_dims<'t, T: Float>(x: Var<'t, T>, at: Site) -> Result<Var<'t, T>, 
     x.apply_view(View::Permute(order.collect()), at)
 }
 
-/// Maximum pooling, or its adjoint. The first input chooses a position in each window: the position of its largest element (the first one
-/// of several equal elements, or the last NaN if there is one). The pooling reads the second input at these positions. The adjoint adds the
-/// elements of the second input to zeros at these positions. Both operations are linear in the second input. The derivative with respect to
-/// the first input is zero, or undefined where elements are equal.
+/// Maximum pooling, or its adjoint. The first input chooses a position in each window: the position of its largest element. Of several
+/// equal elements, the first one counts. If the window has NaNs, the last NaN counts. The pooling reads the second input at these
+/// positions. The adjoint adds the elements of the second input to zeros at these positions. Both operations are linear in the second
+/// input. The derivative with respect to the first input is zero, or undefined where elements are equal.
 pub(crate) struct MaxPooling {
     pub(crate) form: MaxPoolForm,
     pub(crate) is_adjoint: bool,

@@ -104,7 +104,7 @@ impl<'t, T: Float> BatchedCall<'t, T> {
     ///
     /// # Errors
     ///
-    /// If the expanded input has more elements than can be addressed.
+    /// If the expanded input has more elements than can be addressed, or the tape is full.
     #[twins]
     pub fn try_batched(&self, position: usize) -> Result<Var<'t, T>, Error> {
         let (var, is_batched) = self.inputs[position];
@@ -115,7 +115,7 @@ impl<'t, T: Float> BatchedCall<'t, T> {
     ///
     /// # Errors
     ///
-    /// If an expanded input has more elements than can be addressed.
+    /// If an expanded input has more elements than can be addressed, or the tape is full.
     pub fn try_all_batched(&self) -> Result<Vec<Var<'t, T>>, Error> {
         (0..self.arity()).map(|position| self.try_batched(position)).collect()
     }

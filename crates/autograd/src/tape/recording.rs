@@ -65,7 +65,7 @@ impl<'t, T: Float> Tape<T> {
         Ok(leaf)
     }
 
-    /// Records data as a leaf like [`try_leaf`](Self::try_leaf), but never as an expansion of smaller data, because the
+    /// Records data as a leaf like [`try_leaf`](Self::try_leaf), but never as an expansion of smaller data. The reason is that the
     /// evaluation may read other data of this shape instead.
     pub(crate) fn leaf_without_expansion(
         &'t self,

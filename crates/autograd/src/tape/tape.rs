@@ -1,6 +1,6 @@
 //! The tape, its variables, and the trait of operations. These types depend on each other, so they share a file.
 //!
-//! Most of their methods are in the other files of this folder.
+//! Most of their methods are in other files of this folder, and in the modules `derive`, `evaluate` and `variable`.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

@@ -131,8 +131,8 @@ macro_rules! form {
     };
 }
 
-/// Implements the traits of this file for inputs that are tensors or parameters. `$leaf` is the function that records one input as a variable.
-/// `$direction` records the direction of one input, for a directional derivative, as a constant.
+/// Implements the traits of this file for inputs that are tensors or parameters. `$leaf` is the function that records one input as a
+/// variable. `$direction` records the direction of one input, for a directional derivative, as a constant.
 macro_rules! data {
     ($([$($generics:tt)*] $inputs:ty, $each:ident, $leaf:expr, $direction:expr;)*) => {$(
         impl<$($generics)*> Inputs for $inputs {

@@ -11,8 +11,8 @@
 //! | [`hvp`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
 //! | [`hessian`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
 //!
-//! All transforms except `infer_in_batches` take a function and its [`Inputs`]. The function's variables and the derivatives have the form of the
-//! inputs:
+//! All transforms except `infer_in_batches` and [`Vmap`] take a function and its [`Inputs`]. The function's variables and the derivatives
+//! have the form of the inputs:
 //! `grad(|x| …, &x)` returns one gradient, `grad(|[x, w]| …, [&x, &w])` returns two, and lists and the parameters of a model give a `Vec`.
 //! Tensors that the function captures are constants. To keep a closure in a variable, make it with [`formula!`](crate::formula).
 //!
@@ -53,7 +53,7 @@ use wengert_tensor::{Float, Site, Tensor, View};
 use crate::{Error, Tape, Var};
 
 /// Returns the value of a function of variables at its [`Inputs`], such as a model's prediction. Layers are in evaluation mode: dropout drops
-/// nothing. PyTorch: a call under `torch.inference_mode()` after `model.eval()`.
+/// nothing. If the inputs are variables, their tape decides the mode. PyTorch: a call under `torch.inference_mode()` after `model.eval()`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -94,7 +94,7 @@ fn evaluate_at<T: Float>(
 }
 
 /// Applies [`infer`] to `size` rows of dimension 0 at a time, and joins the results along dimension 0. The memory for intermediate values
-/// is the same for any number of rows.
+/// is limited by `size`, whatever the number of rows.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }
@@ -221,8 +221,8 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
 /// is zero if the output does not depend on the input. JAX: `jax.jacrev`, `jax.jacfwd`; PyTorch: `torch.func.jacrev`, `jacfwd`.
 ///
 /// Forward mode is used for an input that has at most as many elements as the result, and reverse mode for other inputs. The derivative for
-/// one direction is batched over all directions, as by [`vmap`]. The number of elements of the result is the number of outputs times the
-/// number of inputs. Every intermediate value needs memory once for each direction.
+/// one direction is batched over all directions, as by [`vmap`]. The number of elements of a Jacobian is the number of elements of the
+/// function's result, times the number of elements of the input. Every intermediate value needs memory once for each direction.
 ///
 /// ```
 /// # mod wengert { pub use wengert_autograd as autograd; }

@@ -69,7 +69,8 @@ impl Vmap {
     /// If the inputs have different numbers of examples, do not have the dimensions of [`in_dims`](Self::in_dims), or if all inputs are the
     /// same for all examples. If a result does not have the dimension of [`out_dims`](Self::out_dims). If one of these lists has a wrong
     /// length, or the results of two examples have different shapes. If `f` would change a running statistic of a training tape by the
-    /// statistic of a single example. Also returns the errors of [`value`](Var::value).
+    /// statistic of a single example. If a batching rule fails or returns a wrong result, or the tape is full. Also returns the errors of
+    /// [`value`](Var::value).
     pub fn try_call<T: Float, const N: usize, const M: usize>(
         &self,
         f: impl for<'t> Fn([Var<'t, T>; N]) -> [Var<'t, T>; M],

@@ -173,8 +173,8 @@ struct LastGradients {
     gradients: Vec<Option<Index>>,
 }
 
-/// Identifies a call of a rule. The operation alone does not: if a batch records the function once for each example, the nodes of all
-/// examples share one operation.
+/// The key of a call of a rule. The operation alone does not identify a call. If a batch records the function once for each example, the
+/// nodes of all examples share one operation.
 #[derive(Clone, Copy, PartialEq)]
 struct CallKey {
     /// The id of the tape.

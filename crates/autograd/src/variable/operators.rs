@@ -2,8 +2,8 @@
 //! variable, a tensor or a number.
 //!
 //! Tensors and numbers may stand on either side. On the right, a number may have any type that implements [`Operand`].
-//! On the left, it is an f64 or an i32, for tapes of f32 and of f64: `2.0 * x`, `2 * x`. These literals may also stand on the left of a tensor
-//! of f32 or f64. A number of type f32 must stand on the right: `x * scale`.
+//! On the left, it is an f64 or an i32, for tapes of f32 and of f64: `2.0 * x`, `2 * x`. These literals may also stand on the left of a
+//! tensor of f32 or f64. Numbers of other types, such as f32, must stand on the right: `x * scale`.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, RemAssign, Sub, SubAssign};
 

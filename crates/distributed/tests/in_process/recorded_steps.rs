@@ -357,8 +357,8 @@ fn settings_after_sharding_lose_nothing() {
     assert!(matches!(error, Error::FrozenChanged) && model.to_vector() == before, "{error}");
 }
 
-/// Returns the error of a step in which the shards with an odd number also use a second layer, and that layer if `synchronized` averages its
-/// statistics over all shards.
+/// Returns the error of a step in which the shards with an odd index also use a second layer. If `synchronized` is true, batch
+/// normalization over all shards follows this layer.
 fn step_of_different_shards(group: &Group, recorded: bool, synchronized: bool) -> String {
     let generator = &mut Generator::new(0);
     let second = |generator: &mut Generator| Sequential::<f64>::new().add(Linear::new(4, 4, generator));

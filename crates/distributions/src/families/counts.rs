@@ -13,7 +13,7 @@ use crate::support::{Support, argument_error, fill_masked};
 
 family! {
     /// The Poisson distribution: the count k = 0, 1, 2, … has the probability rateᵏ exp(-rate) / k!. `rate` ≥ 0. PyTorch: `Poisson`,
-    /// which has no `cdf`, `icdf` and `entropy`.
+    /// which has no `cdf`, no `icdf` and no `entropy`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -75,8 +75,7 @@ pub(crate) fn check_terms<E: From<wengert_tensor::Error>>(name: &str, max_count:
     Ok(())
 }
 
-/// Returns the entropy of a distribution over counts: the sum of -p ln p over the counts from 0 to `max_count`, where p is a count's
-/// probability.
+/// Returns the entropy of a distribution over counts: the sum of -p ln p over the counts from 0 to `max_count`. p is a count's probability.
 ///
 /// # Errors
 ///
@@ -89,8 +88,8 @@ pub(crate) fn sum_entropy_over_counts<F: Family>(family: &F, max_count: f64, at:
     (-times_log(&log_probability.try_exp()?, &log_probability)?).get()?.try_sum(0)
 }
 
-/// Returns the counts from 0 to `max_count` along the first of `rank` + 1 dimensions, as an array on the tape of `x`. The other dimensions have
-/// size 1.
+/// Returns the counts from 0 to `max_count` along the first of `rank` + 1 dimensions, as an array on the tape of `x`. The other dimensions
+/// have size 1.
 pub(crate) fn counts_up_to<A: Array>(max_count: usize, x: &A, rank: usize) -> Result<A> {
     let mut sizes = vec![1; rank + 1];
     sizes[0] = max_count + 1;

@@ -94,7 +94,7 @@ impl<A: Array> Family for Gumbel<A> {
     }
 
     fn distribution_function(&self, x: &A) -> Result<A> {
-        // Beyond the bound, the result is 0. The inner exponential would overflow there, and the derivative would be NaN.
+        // Beyond the bound, the result is 0. Without the bound, the inner exponential could overflow, and the derivative would be NaN.
         let z = (-((expr(x) - &self.loc) / &self.scale)).get()?.try_clamp_max(80.0)?;
         (-expr(&z).exp()).exp().get()
     }

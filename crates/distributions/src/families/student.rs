@@ -116,7 +116,8 @@ impl<A: Array> Family for StudentT<A> {
 
     fn entropy_formula(&self) -> Result<A> {
         let df = || expr(&self.df);
-        // The term (df + 1)/2 (ψ((df + 1)/2) - ψ(df/2)). For large df, the difference would have few digits, so its series in h = 1/df is used.
+        // The term (df + 1)/2 (ψ((df + 1)/2) - ψ(df/2)). For large df, the difference would have few digits, so its series in h = 1/df is
+        // used.
         let is_large = self.df.try_gt(1e3)?;
         let h = (1.0 / Expr::from(try_where_(&is_large, &self.df, 1e3))).get()?;
         let series = (expr(&h) + 1.0) * (expr(&h) * 0.5 + 1.0 - expr(&h).square() * &h * 0.25) * 0.5;

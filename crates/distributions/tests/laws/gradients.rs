@@ -36,8 +36,8 @@ log_probs! {
     dirichlet: |x, a| Dirichlet::new(a).base_check(), [0.2, 0.3, 0.5], [0.7, 2.5, 1.0];
 }
 
-/// Wraps a distribution so that `log_prob` first divides its point by the sum of the elements. The check of derivatives changes single
-/// elements, so the point leaves the simplex. The density is not defined outside of it.
+/// A method that wraps a distribution, so that `log_prob` first divides its point by the sum of the elements. The check of derivatives
+/// changes single elements, so the point leaves the simplex. The density is not defined outside of it.
 trait BaseCheck<A> {
     fn base_check(self) -> Normalised<Self>
     where

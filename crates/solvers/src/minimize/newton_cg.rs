@@ -1,7 +1,7 @@
 //! The direction of Newton's method, by conjugate gradients with products of the Hessian and vectors.
 //!
-//! R. S. Dembo and T. Steihaug, "Truncated-Newton algorithms for large-scale unconstrained optimization" (1983), with the tolerance of SciPy's
-//! `Newton-CG`.
+//! R. S. Dembo and T. Steihaug, "Truncated-Newton algorithms for large-scale unconstrained optimization" (1983), with the tolerance of
+//! SciPy's `Newton-CG`.
 
 use wengert_tensor::Float;
 
@@ -9,7 +9,8 @@ use super::objective::{Objective, Point};
 use crate::error::Result;
 use crate::evaluate::dot;
 
-/// Returns d with H d ≈ -g for the Hessian H and the gradient g. The iteration ends at a direction of negative curvature.
+/// Returns d with H d ≈ -g for the Hessian H and the gradient g. The iteration also ends at a direction whose curvature is not positive. If
+/// this is the first direction, -g, returns a multiple of it.
 pub(super) fn direction<T: Float>(objective: &mut Objective<'_, T>, point: &Point) -> Result<Vec<f64>> {
     let gradient = &point.gradient;
     let size: f64 = gradient.iter().map(|g| g.abs()).sum();

@@ -149,8 +149,9 @@ impl Minimize {
     ///
     /// # Errors
     ///
-    /// If `gtol` is NaN or negative, or the function or its gradient at `x0` is NaN or infinite. Points where they are not finite are rejected
-    /// like points of a larger value. Also if the result is not one number, or the function cannot be evaluated or differentiated.
+    /// If `gtol` is NaN or negative, or the function or its gradient at `x0` is NaN or infinite. Points where they are not finite are
+    /// rejected like points of a larger value; only a value of -∞ ends the search. Also if the result is not one number, or the function
+    /// cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -161,7 +162,7 @@ impl Minimize {
 
     /// Records the minimum as an operation on the tape of `x0`. Its derivatives with respect to `args` follow from the implicit function
     /// theorem for the gradient, which is 0 at the minimum. They are of every order, in both modes. The Hessian must be regular. The errors
-    /// of the derivatives are as large as the error of the minimum, so set a small `gtol`.
+    /// of the derivatives grow with the error of the minimum, so set a small `gtol`.
     ///
     /// `f` gets the unknowns and `args`. All variables that it uses must be among the arguments; the compiler refuses functions that capture
     /// variables. jaxopt: `implicit_diff`.

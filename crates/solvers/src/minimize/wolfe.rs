@@ -15,7 +15,7 @@ const CURVATURE: f64 = 0.9;
 /// The largest number of evaluations in one search.
 const MAX_EVALUATIONS: usize = 40;
 
-/// A tried point `start + step_length · direction`, and the slope of the function along the direction there. `step_length` is the step length.
+/// A tried point `start + step_length · direction`, and the slope of the function along the direction there.
 struct Trial {
     step_length: f64,
     slope: f64,
@@ -23,9 +23,9 @@ struct Trial {
 }
 
 /// Returns a point on the line from `start` along `direction` that satisfies the strong Wolfe conditions. If the search finds none within
-/// its limits, returns a point that only decreases the function. Returns `None` if there is no such point either, for example because
-/// rounding errors hide the decrease. A point with the value -∞ ends the search and is returned. `first` is the step length that is tried
-/// first.
+/// its limits, returns a point that only decreases the function. Returns `None` if no tried point decreases the function. The reason is a
+/// direction along which the function does not fall, or rounding errors. A point with the value -∞ ends the search and is returned. `first`
+/// is the step length that is tried first.
 pub(super) fn strong_wolfe<T: Float>(
     objective: &mut Objective<'_, T>,
     start: &Point,
@@ -93,9 +93,9 @@ impl<T: Float> LineSearch<'_, '_, T> {
         trial.point.value <= self.start.value + SUFFICIENT_DECREASE * trial.step_length * self.slope
     }
 
-    /// Returns true if a point satisfies both Wolfe conditions. Near a minimum, rounding errors hide the decrease of the value. The slope then
-    /// decides instead of the value (W. W. Hager and H. Zhang, "A new conjugate gradient method with guaranteed descent", 2005, equation 4.1
-    /// with δ = 0.1).
+    /// Returns true if a point satisfies both Wolfe conditions. Near a minimum, rounding errors hide the decrease of the value. The slope
+    /// then decides instead of the value (W. W. Hager and H. Zhang, "A new conjugate gradient method with guaranteed descent", 2005,
+    /// equation 4.1 with δ = 0.1).
     fn satisfies_wolfe(&self, trial: &Trial) -> bool {
         let rounding = 4.0 * T::EPSILON.to_f64() * self.start.value.abs();
         let is_level = (trial.point.value - self.start.value).abs() <= rounding && trial.slope <= -0.8 * self.slope;

@@ -57,8 +57,8 @@ impl<T: Float> Function<T> for Problem<T> {
 
     fn vjp<'t>(&self, call: &FunctionCall<'t, T>, gradients: &[Var<'t, T>]) -> Vec<Option<Var<'t, T>>> {
         let (states, times, args) = (call.outputs[0], call.inputs[1], &call.inputs[2..]);
-        // The adjoint is proportional to the gradient, whose size is arbitrary. For a small gradient, the absolute tolerance of the solver would
-        // be too coarse, so the gradient is scaled first.
+        // The adjoint is proportional to the gradient, whose size is arbitrary. For a small gradient, the absolute tolerance of the solver
+        // would be too coarse, so the gradient is scaled first.
         let (g, scale) = normalize_by_max(gradients[0]);
         let (count, size) = (times.numel(), call.inputs[0].numel());
         let tape = times.tape();

@@ -6,8 +6,8 @@ use super::field::Field;
 use super::tableau::{Tableau, interpolation_weight};
 use crate::error::Result;
 
-/// The number of elements that [`add_scaled_slopes`] computes at a time, so that they stay in the first-level cache: 512 numbers
-/// of each slope, at most 32 KiB.
+/// The number of elements that [`add_scaled_slopes`] computes at a time. 512 numbers of each slope are at most 32 KiB, so they stay in the
+/// first-level cache.
 const BLOCK: usize = 512;
 
 /// The state and the slopes of a Runge-Kutta method.
@@ -49,7 +49,7 @@ impl<T: Float> Explicit<T> {
     }
 
     /// Returns the error estimate of the last step, which began at `y`, divided by the tolerance. It is the root of the
-    /// mean of (eᵢ / (atol + rtol max(|yᵢ|, |y'ᵢ|)))² for the estimate e and the new state y', or NaN if the new state
+    /// mean of (eᵢ / (atol + rtol max(|yᵢ|, |zᵢ|)))² for the estimate e and the new state z. It is NaN if the new state
     /// is not finite (Hairer, Nørsett and Wanner, "Solving ordinary differential equations I", 1993, equations II.4.10
     /// and II.4.11).
     pub(super) fn error(&self, h: f64, y: &[T], rtol: f64, atol: f64) -> f64 {

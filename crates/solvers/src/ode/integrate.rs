@@ -226,7 +226,7 @@ impl<T: Float> Stepper<T> {
 
 /// Takes steps whose length follows from the error estimate. Appends the state at each requested time after the first
 /// to `rows`. Returns an error if the first slope is not finite, the steps become too small, or there are more steps
-/// than `max_steps`.
+/// than `max_steps`. Also returns the errors of `stepper` and `field`.
 fn integrate_adaptive<T: Float>(
     settings: &Settings,
     mut stepper: Stepper<T>,
@@ -316,7 +316,7 @@ impl<T: Float> Output<'_, T> {
 }
 
 /// The control of the step length: a proportional-integral controller (Hairer and Wanner, "Solving ordinary differential equations II",
-/// 1996, section IV.2; the constants are from their code `dopri5`). The stiff method uses the last error only, like their code `rodas` with
+/// 1996, section IV.2). The constants are from their code `dopri5`. The stiff method uses the last error only, like their code `rodas` with
 /// `IWORK(3) = 2`.
 struct StepSizeController {
     /// The exponent of the current step's error in the factor of the step length.

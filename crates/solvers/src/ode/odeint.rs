@@ -53,7 +53,7 @@ pub fn try_odeint<T: Float>(
 /// | [`record_adjoint`](Self::record_adjoint) | any method: derivatives by the continuous adjoint, up to the tolerances; the memory does not grow with the steps |
 ///
 /// The adaptive methods keep the error estimate e of each step below the tolerance: the root of the mean of
-/// (eᵢ / (atol + rtol max(|yᵢ|, |y'ᵢ|)))² is at most 1, where y and y' are the states before and after the step. The
+/// (eᵢ / (atol + rtol max(|yᵢ|, |zᵢ|)))² is at most 1. y and z are the states before and after the step. The
 /// estimate of the error of one step is not a bound of the error of the solution. The length of the next step follows
 /// from the last two errors (a proportional-integral controller), and for `Rodas4` from the last error. Both formulas
 /// are in Hairer, Nørsett and Wanner, "Solving ordinary differential equations I" (1993), section II.4, and Hairer and
@@ -157,12 +157,11 @@ impl Odeint {
     ///
     /// # Errors
     ///
-    /// If the times are not a vector that increases or decreases strictly, a tolerance is negative, both tolerances are
-    /// 0, the step size is not positive, or the slope does not have the state's shape. If the initial state or the
-    /// slope there is NaN or infinite. If a fixed step, or every shorter step down to the resolution of the time, gives
-    /// a state that is not finite. If the method is `Rodas4` and a derivative of the slope is not finite. If the error
-    /// estimate asks for a step below the resolution of the time, or the largest number of steps is reached. If the
-    /// right-hand side cannot be evaluated.
+    /// If the times are not a vector of finite numbers that increases or decreases strictly. If a tolerance is negative or not finite, both
+    /// tolerances are 0, or the step size is not positive and finite. If the slope does not have the state's shape. If the initial state or
+    /// the slope there is NaN or infinite. If a fixed step, or every shorter step down to the resolution of the time, gives a state that is
+    /// not finite. If the method is `Rodas4` and a derivative of the slope is not finite. If the error estimate asks for a step below the
+    /// resolution of the time, or the largest number of steps is reached. If the right-hand side cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>, Var<'t, T>) -> Var<'t, T>,
@@ -224,10 +223,10 @@ impl Odeint {
     }
 
     /// Records the solution as one operation on the tape of `y0`, and returns the states at all times. The derivatives with respect to the
-    /// initial state, the times and the arguments come from the continuous adjoint: a problem that is solved backward in time with the same
-    /// method and tolerances. They are derivatives of the exact solution, up to the tolerances. The absolute tolerance is relative to the
-    /// largest element of the incoming gradient. Both modes and every order work. The memory grows with the number of times, but not with
-    /// the number of steps. JAX: `odeint`; torchdiffeq: `odeint_adjoint`.
+    /// initial state, the times and the arguments come from the continuous adjoint. This is a problem that is solved backward in time with
+    /// the same method and tolerances. The results are derivatives of the exact solution, up to the tolerances. The absolute tolerance is
+    /// relative to the largest element of the incoming gradient. Both modes and every order work. The memory grows with the number of times,
+    /// but not with the number of steps. JAX: `odeint`; torchdiffeq: `odeint_adjoint`.
     ///
     /// `f` gets the time, the state and `args`. All variables that the slope depends on must be among the arguments; the compiler refuses
     /// functions that capture variables. For a model, pass its parameters as arguments, and bind them in `f` with

@@ -1,7 +1,7 @@
 //! The coefficients of explicit Runge-Kutta methods.
 //!
-//! The last row of each table gives the new state, so a step also computes the slope at the new state. The error estimate, the interpolation and the
-//! next step use this slope.
+//! The last row of each table gives the new state, so a step also computes the slope at the new state. The error estimate, the interpolation
+//! and the next step use this slope.
 
 /// The coefficients of an explicit Runge-Kutta method, as in a Butcher tableau.
 pub(super) struct Tableau {
@@ -34,7 +34,7 @@ pub(super) const RK4: Tableau = Tableau {
     interpolation: &[],
 };
 
-/// P. Bogacki and L. F. Shampine, "A 3(2) pair of Runge-Kutta formulas" (1989), with cubic Hermite interpolation.
+/// The method of P. Bogacki and L. F. Shampine, "A 3(2) pair of Runge-Kutta formulas" (1989), with cubic Hermite interpolation.
 pub(super) const BOGACKI_SHAMPINE: Tableau = Tableau {
     nodes: &[0.5, 0.75, 1.0],
     rows: &[&[0.5], &[0.0, 0.75], &[2.0 / 9.0, 1.0 / 3.0, 4.0 / 9.0]],
@@ -48,8 +48,8 @@ pub(super) const BOGACKI_SHAMPINE: Tableau = Tableau {
     ],
 };
 
-/// J. R. Dormand and P. J. Prince, "A family of embedded Runge-Kutta formulae" (1980). The interpolation of order 4 is from L. F. Shampine,
-/// "Some practical Runge-Kutta formulas" (1986).
+/// The method of J. R. Dormand and P. J. Prince, "A family of embedded Runge-Kutta formulae" (1980). The interpolation of order 4 is from
+/// L. F. Shampine, "Some practical Runge-Kutta formulas" (1986).
 pub(super) const DORMAND_PRINCE: Tableau = Tableau {
     nodes: &[0.2, 0.3, 0.8, 8.0 / 9.0, 1.0, 1.0],
     rows: &[

@@ -112,8 +112,8 @@ impl FixedPoint {
     ///
     /// # Errors
     ///
-    /// If a tolerance is NaN or negative, or if the result of `g` does not have the shape of `x0`, or is NaN or infinite. If the largest number
-    /// of iterations is reached, or `g` cannot be evaluated.
+    /// If a tolerance is NaN or negative, or if the result of `g` does not have the shape of `x0`, or is NaN or infinite. If the largest
+    /// number of iterations is reached, or `g` cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
         g: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -193,8 +193,8 @@ impl FixedPoint {
     }
 }
 
-/// The differences between successive residuals and between successive images g(x), newest first, from which the next point is computed. At most
-/// `capacity` of each are stored.
+/// The differences between successive residuals and between successive images g(x), newest first, from which the next point is computed. At
+/// most `capacity` of each are stored.
 #[derive(Default)]
 struct History {
     capacity: usize,

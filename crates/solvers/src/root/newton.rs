@@ -40,10 +40,10 @@ pub fn try_root<T: Float>(f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>, x0: &Ten
 /// Newton's method for systems of n equations with n unknowns, with its tolerances.
 ///
 /// Each iteration solves J d = -f with the exact Jacobian J. It moves by the largest tried fraction of d that reduces |f|²
-/// sufficiently. The method converges quadratically near a root with a regular Jacobian, and may fail far from roots. It
-/// ends when the full step d satisfies |D d| ≤ rtol |D x|, where D has the norms of the columns of J, or when no element of
-/// d exceeds atol. It also ends when f is exactly 0. The last step is made, unless it increases the largest residual. If
-/// the Jacobian at the root is regular, the error of the result is about the square of the tolerance.
+/// sufficiently. The method converges quadratically near a root with a regular Jacobian, and may fail far from roots. It ends when the full
+/// step d satisfies |D d| ≤ rtol |D x|, where D has the norms of the columns of J. It also ends when no element of d exceeds atol, or f is
+/// exactly 0. The last step is made, unless it increases the largest residual. If the Jacobian at the root is regular, the error of the
+/// result is about the square of the tolerance.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Root {
@@ -109,8 +109,9 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// If a tolerance is NaN or negative, or the result of `f` does not have as many elements as `x0`. If `x0` or `f` at `x0` is NaN or
-    /// infinite, a Jacobian is singular, no step along the direction reduces |f|, or the largest number of iterations is reached. If `f` cannot be evaluated or differentiated.
+    /// If a tolerance is NaN or negative, or the result of `f` does not have as many elements as `x0`. If `f` at `x0` is NaN or infinite,
+    /// or a Jacobian is singular or not finite. If no step along the direction reduces |f|, or the largest number of iterations is reached.
+    /// If `f` cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -267,7 +268,8 @@ impl<T: Float> Search<'_, T> {
             if merit <= start * (1.0 - 2e-4 * share) {
                 return Ok(Some((x, max_abs(&y))));
             }
-            // The next share: the minimum of the parabola that has the merits of the start and of the tried point, and this slope at the start.
+            // The next share is the minimum of a parabola. The parabola has the merits of the start and of the tried point, and this slope
+            // at the start.
             let parabola = share * share * start / (merit - start + 2.0 * share * start);
             share = if parabola.is_finite() { parabola.clamp(0.1 * share, 0.5 * share) } else { 0.1 * share };
         }

@@ -254,8 +254,8 @@ fn fits_do_not_depend_on_the_scale_of_the_residuals() {
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");
 }
 
-/// The columns of the Jacobian differ only by a factor and by the roundings of f32. So its rank must count as 1: with rank 2, the roundings would
-/// make the covariance very large.
+/// The columns of the Jacobian differ only by a factor and by the roundings of f32. So its rank must count as 1. With rank 2, the roundings
+/// would make the covariance very large.
 #[test]
 fn the_covariance_in_f32_has_the_rank_of_f32() {
     let t = Tensor::from([0.1f32, 0.7, 1.3, 2.9]);

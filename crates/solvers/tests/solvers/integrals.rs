@@ -131,8 +131,8 @@ fn a_singularity_at_the_upper_end_is_an_error_of_the_limit() {
     // The substitution x = 1 - u moves the singularity to the end 0.
     let value = quad(|u: Var<'_, f64>| u.sqrt().reciprocal(), 0.0, 1.0).item();
     assert!((value - 2.0).abs() < 1e-7, "{value}");
-    // An infinite interval is mapped to (0, 1], so the singularity at the finite end moves from 0 to 1. An integral over (0, 1) and another one
-    // over (1, ∞) avoid this.
+    // An infinite interval is mapped to (0, 1], so the singularity at the finite end moves from 0 to 1. The sum of an integral over (0, 1)
+    // and an integral over (1, ∞) avoids this.
     fn f(x: Var<'_, f64>) -> Var<'_, f64> {
         (-x).exp() / x.sqrt()
     }

@@ -12,7 +12,7 @@ use crate::prelude::*;
 use crate::transforms::vmap;
 use crate::{Call, Error, Function, FunctionCall, Operation, Parameter, Tape, Var};
 
-/// Doubles its input. Its derivative is recorded as `g + g` or as `g * 2`.
+/// An operation that doubles its input. Its derivative is recorded as `g + g` or as `g * 2`.
 struct Double {
     adds: bool,
     is_differentiable: bool,

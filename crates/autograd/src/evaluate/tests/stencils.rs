@@ -45,8 +45,7 @@ fn rewritten_stencils_equal_the_separate_steps() {
     }
 }
 
-/// Checks that a sum of neighbours with equal weights has a gradient for which only one copy with zeros around it is made in each
-/// dimension.
+/// Checks the gradient of a sum of neighbours with equal weights. In each dimension, its plan makes only one copy with zeros around it.
 #[test]
 fn shifts_of_a_gradient_are_slices_of_one_copy() {
     let tape = Tape::new();
