@@ -153,7 +153,7 @@ impl Group {
         self.size
     }
 
-    /// Returns true on rank 0, which prints and writes files.
+    /// Returns true on rank 0. Only this rank prints in [`print`](Self::print) and writes the file in [`save`](Self::save).
     pub fn is_first(&self) -> bool {
         self.rank == 0
     }

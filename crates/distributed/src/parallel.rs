@@ -477,7 +477,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
         &self.optimizer
     }
 
-    /// Sets the learning rate, as a schedule does before each step.
+    /// Sets the learning rate. To follow a schedule, call this method with the schedule's rate before each step.
     pub fn set_lr(&mut self, lr: f64) {
         self.optimizer.set_lr(lr);
     }

@@ -287,12 +287,14 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
             return Err(argument_error(at, message));
         }
         let reference = base.any_parameter();
-        let bound = |argument: Argument<A>| match argument {
-            Argument::Number(number) if number.to_f64().is_infinite() => Ok(None),
+        let bound = |argument: Argument<A>, no_bound: f64| match argument {
+            Argument::Number(number) if number.to_f64() == no_bound => Ok(None),
             Argument::Number(number) => reference.try_number(number).map(Some),
             Argument::Array(array) => Ok(Some(array)),
         };
-        let bounds = [bound(low.into_argument(&reference)?)?, bound(high.into_argument(&reference)?)?];
+        let low = bound(low.into_argument(&reference)?, f64::NEG_INFINITY)?;
+        let high = bound(high.into_argument(&reference)?, f64::INFINITY)?;
+        let bounds = [low, high];
         let shapes: Vec<Shape> = bounds.iter().flatten().map(A::shape).chain([base.batch_shape()]).collect();
         broadcast_shape::<A::Error>(&shapes, at)?;
         let truncated = Truncated { base, bounds };

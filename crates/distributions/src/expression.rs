@@ -128,8 +128,8 @@ macro_rules! operators {
             type Output = Expr<A>;
 
             #[track_caller]
-            fn $method(self, replacement: Expr<A>) -> Expr<A> {
-                self.then(|x| replacement.get().and_then(|y| x.$try(&y)))
+            fn $method(self, right: Expr<A>) -> Expr<A> {
+                self.then(|x| right.get().and_then(|y| x.$try(&y)))
             }
         }
 
@@ -137,8 +137,8 @@ macro_rules! operators {
             type Output = Expr<A>;
 
             #[track_caller]
-            fn $method(self, replacement: &A) -> Expr<A> {
-                self.then(|x| x.$try(replacement))
+            fn $method(self, right: &A) -> Expr<A> {
+                self.then(|x| x.$try(right))
             }
         }
 
@@ -146,8 +146,8 @@ macro_rules! operators {
             type Output = Expr<A>;
 
             #[track_caller]
-            fn $method(self, replacement: f64) -> Expr<A> {
-                self.then(|x| x.$try(replacement))
+            fn $method(self, right: f64) -> Expr<A> {
+                self.then(|x| x.$try(right))
             }
         }
     )*};
@@ -173,8 +173,8 @@ impl<A: Array> Sub<Expr<A>> for f64 {
     type Output = Expr<A>;
 
     #[track_caller]
-    fn sub(self, replacement: Expr<A>) -> Expr<A> {
-        -replacement + self
+    fn sub(self, right: Expr<A>) -> Expr<A> {
+        -right + self
     }
 }
 
@@ -182,7 +182,7 @@ impl<A: Array> Div<Expr<A>> for f64 {
     type Output = Expr<A>;
 
     #[track_caller]
-    fn div(self, replacement: Expr<A>) -> Expr<A> {
-        replacement.then(|x| x.try_reciprocal()?.try_mul(self))
+    fn div(self, right: Expr<A>) -> Expr<A> {
+        right.then(|x| x.try_reciprocal()?.try_mul(self))
     }
 }

@@ -141,11 +141,10 @@ impl<A: Array> Transform<A> {
         usize::from(matches!(self, Transform::StickBreaking))
     }
 
-    /// Returns the shape of the transform of a value with the shape `event`, for `change` = 1. For `change` = -1, returns the shape of its
-    /// inverse transform.
-    fn shape(&self, mut event: Shape, change: isize) -> Shape {
+    /// Returns the shape of the transform of a value with the shape `event`.
+    fn shape(&self, mut event: Shape) -> Shape {
         if let (Transform::StickBreaking, Some(last)) = (self, event.last_mut()) {
-            *last = last.saturating_add_signed(change);
+            *last = last.saturating_add(1);
         }
         event
     }
@@ -317,7 +316,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for TransformedDistribution<D
         let (batch, event) = (self.base_batch_shape(), self.base.event_shape());
         let added = (self.event_rank() - event.rank()).min(batch.rank());
         let event: Shape = batch[batch.rank() - added..].iter().chain(event.iter()).copied().collect();
-        self.transforms.iter().fold(event, |event, transform| transform.shape(event, 1))
+        self.transforms.iter().fold(event, |event, transform| transform.shape(event))
     }
 
     fn is_discrete(&self) -> bool {

@@ -102,8 +102,8 @@ impl Slots {
     }
 }
 
-/// The number of nodes of the tape whose numbers can be read in the time in which one visited node is sorted. [`Slots::sort`] compares the
-/// times of both methods with it.
+/// The number of tape nodes that a scan reads in the time that a sort needs for one visited node. [`Slots::sort`] uses it to choose the
+/// faster method: a scan of all nodes in the range, or a sort of the visited nodes.
 const NUMBERS_PER_SORTED_NODE: usize = 16;
 
 impl Drop for Slots {

@@ -50,7 +50,8 @@ impl fmt::Display for Mode {
     }
 }
 
-/// The output or the input of a derivative: one element of a tensor, or a weighted sum of elements.
+/// The output or the input of a derivative. It is one element of a tensor, or else a weighted sum of the outputs or a direction of the
+/// inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
@@ -61,7 +62,8 @@ pub enum Place {
         /// The element's index in the tensor.
         index: Vec<usize>,
     },
-    /// A randomly weighted sum over all elements. It replaces single elements if there are too many. The field is the index of the sum.
+    /// A random weighted sum of all outputs, or a random direction of all inputs. It replaces single elements if there are too many. The
+    /// field is its index.
     Projection(usize),
 }
 

@@ -86,7 +86,7 @@ impl<'t, T: Float> Var<'t, T> {
         or_raise(self.try_filled_at(shape, value, at))
     }
 
-    /// Does the same as [`filled_at`](Self::filled_at), with the error of a full tape as a value.
+    /// Does the same as [`filled_at`](Self::filled_at), but returns an error if the tape is full.
     pub(crate) fn try_filled_at(self, shape: &Shape, value: T, at: Site) -> Result<Self, Error> {
         let number = self.tape.try_number(value, Some(at))?;
         if shape.rank() == 0 { Ok(number) } else { number.record_over(Op::Expand, shape, at) }

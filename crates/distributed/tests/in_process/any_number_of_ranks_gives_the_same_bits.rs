@@ -47,7 +47,7 @@ fn train<O: Optimizer>(group: &Group, optimizer: &O, way: Way, path: &Path) -> R
             let (x, y) = (Tensor::randn([rows, 20], generator), Tensor::randint(0, 3, [rows], generator));
             let step = parallel.step(model, rows, generator, |model, shard| {
                 let (x, y) = (shard.of(&x), shard.of(&y));
-                // A single row has no variance, so each row of a shard is used twice.
+                // `BatchNorm1d` refuses a batch of one row, so each row of a shard is used twice.
                 let (x, y) = (cat(&[x.clone(), x], 0), cat(&[y.clone(), y], 0));
                 Ok(Tape::training(&mut shard.generator)
                     .value_and_gradients(|tape| wengert_nn::cross_entropy(&model.forward(tape.constant(&x)), &y)))

@@ -56,7 +56,7 @@ fn trained(group: &Group, way: Way) -> Vec<Vec<u8>> {
         let (x, y) = (Tensor::randn([rows, 20], generator), Tensor::randint(0, 3, [rows], generator));
         let batch = |shard: &wengert_distributed::Shard| {
             let (x, y) = (shard.of(&x), shard.of(&y));
-            // A single row has no variance, so each row of a shard is used twice.
+            // `BatchNorm1d` refuses a batch of one row, so each row of a shard is used twice.
             (cat(&[x.clone(), x], 0), cat(&[y.clone(), y], 0))
         };
         let step = if way.recorded {

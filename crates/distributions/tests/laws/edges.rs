@@ -292,6 +292,11 @@ fn truncation_to_tails_keeps_digits() {
     assert!(samples.ge(30.0).all(..).item() && samples.amax(..).item() < 31.0 && samples.var(.., 1).item() > 1e-4);
     let none = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), 49.0, 50.0);
     assert!(none.log_prob(49.5).item().is_nan() && none.icdf(0.5).item().is_nan());
+    // A lower bound of ∞ or an upper bound of -∞ leaves no values.
+    for (low, high) in [(f64::INFINITY, f64::INFINITY), (f64::NEG_INFINITY, f64::NEG_INFINITY), (f64::INFINITY, 0.0)] {
+        let none = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), low, high);
+        assert!(none.cdf(0.5).item().is_nan() && none.icdf(0.5).item().is_nan(), "{low} {high}");
+    }
 }
 
 #[test]

@@ -349,8 +349,8 @@ impl StepSizeController {
     fn factor_after_accepted(&mut self, error: f64) -> f64 {
         let factor = SAFETY * error.max(1e-30).powf(-self.exponent) * self.last_error.powf(self.integral);
         self.last_error = error.max(1e-4);
-        let max_abs = if std::mem::take(&mut self.is_after_rejection) { 1.0 } else { STEP_FACTORS[1] };
-        factor.clamp(STEP_FACTORS[0], max_abs)
+        let largest = if std::mem::take(&mut self.is_after_rejection) { 1.0 } else { STEP_FACTORS[1] };
+        factor.clamp(STEP_FACTORS[0], largest)
     }
 
     /// Returns the factor of the step length after a rejected step, whose error may be NaN. Also limits the factor
