@@ -25,7 +25,7 @@
 //! | errors, and the caller's line | [`Error`], [`ExpandMismatch`], [`Site`] |
 //! | threads | [`num_threads`], [`set_num_threads`] |
 //! | vector instructions | [`InstructionSet`], [`instruction_set`], [`set_instruction_set`] |
-//! | memory for later results | [`PoolStatistics`], [`pool_statistics`], [`set_pool_capacity`], [`clear_pool`] |
+//! | the pool of released memory | [`PoolStatistics`], [`pool_statistics`], [`set_pool_capacity`], [`clear_pool`] |
 //! | names of primitives | [`Unary`], [`Binary`], [`Compare`], [`Reduction`] |
 //! | views, and the places of elements in memory | [`View`], [`Layout`], [`Strides`] |
 //! | fused programs over tensors | [`program`] |

@@ -19,9 +19,9 @@ pub(crate) mod plan {
     /// computes.
     pub(crate) const MAX_SINGLE_ROW: usize = 1 << 12;
 
-    /// The shortest row, in elements, that an instruction of a fused program reduces. A program that runs row by row over shorter rows
-    /// costs more than a second pass. Shorter rows are allowed if there are at most [`FEW_ROWS`] rows, or if all operands of the program
-    /// are expanded.
+    /// The shortest row, in elements, that an instruction of a fused program reduces. A program that runs row by row over shorter rows costs
+    /// more than a second pass. Shorter rows are allowed if there are at most [`FEW_ROWS`] rows, or if the reduced value is computed only
+    /// from expanded operands.
     pub(crate) const MIN_ROW: usize = 16;
 
     /// The number of rows up to which an instruction reduces rows shorter than [`MIN_ROW`] too.
@@ -41,9 +41,8 @@ pub(crate) mod plan {
     /// product's time.
     pub(crate) const FEW_PRODUCT_ROWS: usize = 64;
 
-    /// A cost in additions per element. If computing a value from operands in memory has at most this cost, each kernel that reads the
-    /// value computes it again, because writing the value and reading it back would take longer. This does not apply to values that must be
-    /// stored anyway.
+    /// A cost in additions per element. If computing a value from operands in memory has at most this cost, each kernel that reads the value
+    /// computes it again. Writing the value and reading it back would take longer. This does not apply to values that must be stored anyway.
     pub(crate) const MAX_RECOMPUTED_COST: usize = 7;
 
     /// The largest cost, in additions per element, of computing a value again in all kernels that read it. Storing a value with more
@@ -107,17 +106,17 @@ pub(crate) mod plan {
     /// because the plan has fixed shapes. A region whose inputs change more often runs step by step.
     pub(crate) const MAX_REGION_COMPILATIONS: usize = 4;
 
-    /// A new shape of an expression is compared with this number of the expression's first shapes, and a new view with this number of its
-    /// first views. Later shapes are found by their hashes, so equal shapes are stored once. Later views are not found, so a view that
+    /// A new shape of an expression is compared with this number of the expression's first shapes. A new view is compared with this number of
+    /// its first views. Later shapes are found by their hashes, so equal shapes are stored once. Later views are not found, so a view that
     /// equals one of them is stored again.
     pub(crate) const MAX_SCANNED: usize = 16;
 }
 
 /// Thresholds for the blocks and tasks of elementwise work. A block is the piece of a tensor that one call of a kernel processes.
 pub(crate) mod blocks {
-    /// The largest number of elements of a block, except for blocks of whole rows and for programs with a [short last
-    /// dimension](super::short_axis). With larger blocks, the operands do not stay in the first-level cache. With smaller blocks, the start
-    /// of each instruction takes a larger part of the time.
+    /// The largest number of elements of most blocks. Blocks of whole rows, and of programs with a [short last dimension](super::short_axis),
+    /// may be longer. Blocks of contiguous operands and of copies have up to [`TASK`] elements. With larger blocks, the operands do not stay
+    /// in the first-level cache. With smaller blocks, the start of each instruction takes a larger part of the time.
     pub(crate) const BLOCK: usize = 1024;
 
     /// The largest number of elements of memory for intermediate values that each thread keeps between programs. Only programs over very
@@ -128,9 +127,9 @@ pub(crate) mod blocks {
     /// fewer elements. For a smaller operation, starting a second thread takes longer than the work.
     pub(crate) const MIN_PARALLEL: usize = 1 << 16;
 
-    /// The approximate number of elements of a task of an operation of one addition per element. A task has several blocks. With longer
-    /// tasks, some threads wait at the end of an operation while others still work. With shorter tasks, threads spend more time on starting
-    /// tasks.
+    /// The approximate number of elements of a task of an operation of one addition per element. A task has one block or several blocks. With
+    /// longer tasks, some threads wait at the end of an operation while others still work. With shorter tasks, threads spend more time on
+    /// starting tasks.
     pub(crate) const TASK: usize = MIN_PARALLEL / 4;
 
     /// The largest number of tasks of an operation that reads no transposed matrix. With more tasks, successive reads of a thread are less
@@ -149,8 +148,8 @@ pub(crate) mod blocks {
     /// without a copy. Shorter rows share blocks.
     pub(crate) const LONG_ROW: usize = 128;
 
-    /// The value of [`LONG_ROW`] for a program. A program gathers an operand (copies its short rows into a block) once and reads
-    /// the block several times, so the copy is worthwhile for longer rows.
+    /// The value of [`LONG_ROW`] for a program. A program gathers an operand (copies its short rows into a block) once and may read the block
+    /// several times. So the copy is worthwhile for longer rows.
     pub(crate) const LONG_ROW_OF_PROGRAM: usize = 512;
 
     /// The blocks of a long row begin at multiples of this number of elements. Vectors of blocks that begin elsewhere cross cache lines,
@@ -260,8 +259,8 @@ pub(crate) mod short_axis {
     /// 0.23 ns and 0.27 ns.
     pub(crate) const MAX_LANES: usize = 128;
 
-    /// The approximate number of elements of a block over all positions of the short axis, so that several values of a block stay in the
-    /// first-level cache.
+    /// The approximate number of elements of a block over all positions of the short axis. With this size, several values of a block stay in
+    /// the first-level cache.
     pub(crate) const LANE_BLOCK: usize = 2048;
 
     /// The value of [`LANE_BLOCK`] for a program that reduces other dimensions than the short axis. The reduction makes one call for each
@@ -308,13 +307,14 @@ pub(crate) mod matmul {
     /// The largest number of columns of a product for the kernel for few columns, which computes each sum along a row of the left matrix.
     pub(crate) const THIN_COLUMNS: usize = 16;
 
-    /// The largest number of rows of a product for the kernel for few rows, which computes each sum along a row of the left matrix and a
-    /// column of the right one. For more rows, it is faster to copy the columns and to compute several columns at once.
+    /// The largest number of rows of a product for the kernel for few rows. This kernel computes each sum along a row of the left matrix and
+    /// a column of the right one. For more rows, it is faster to copy the columns and to compute several columns at once.
     pub(crate) const MAX_DOT_ROWS: usize = 16;
 
-    /// `gemm` with operands in place is faster than the kernel for few rows if a product has at most this number of elements, each with at
-    /// most this number of terms. With more elements, `gemm` rearranges the operands. Measured on an AMD Zen 4 with f32: [8, 200] x [200,
-    /// 24] takes 1.1 us instead of 2.8 us, but [8, 512] x [512, 24] takes 4.5 us instead of 2.3 us.
+    /// `gemm` with operands in place is faster than the kernel for few rows if the result is small and the sums are short. This is the
+    /// largest number of elements of the result, and the largest number of terms of a sum. With more elements, `gemm` rearranges the
+    /// operands. Measured on an AMD Zen 4 with f32: [8, 200] x [200, 24] takes 1.1 us instead of 2.8 us. But [8, 512] x [512, 24] takes 4.5
+    /// us instead of 2.3 us.
     pub(crate) const MAX_GEMM_IN_PLACE: usize = 256;
 
     /// The kernel for few rows computes all sums of this number of columns before it writes the sums to the result.
@@ -343,16 +343,17 @@ pub(crate) mod matmul {
     /// computes larger products, rearranges both matrices.
     pub(crate) const MAX_COMPACT: usize = 1 << 13;
 
-    /// The value of [`MAX_COMPACT`] if neither matrix must be copied. The value is less than the work of one part of a product that is
-    /// split by rows. So each part uses the same kernel as the whole product.
+    /// The value of [`MAX_COMPACT`] if neither matrix must be copied, or if the compact kernel is faster although it copies the right matrix.
+    /// The value is less than the work of one part of a product that is split by rows. So each part uses the same kernel as the whole
+    /// product.
     pub(crate) const MAX_COMPACT_IN_PLACE: usize = 1 << 16;
 
     /// The value of [`MAX_COMPACT`] for a product that is not split, on AMD's processors. These processors read rows that cross cache lines
     /// as fast as other rows. This value is not used in the mode of equal bits.
     pub(crate) const MAX_COMPACT_WHOLE: usize = 1 << 18;
 
-    /// The number of terms of each sum for which `gemm` is slow. The product [3000, 2] x [2, 64] with a transposed right matrix takes 89 us
-    /// by `gemm`, and 19 us by the compact kernel (AMD Zen 4).
+    /// The number of terms of each sum for which `gemm` is slow. On an AMD Zen 4, the product [3000, 2] x [2, 64] with a transposed right
+    /// matrix takes 89 us by `gemm`. It takes 19 us by the compact kernel.
     pub(crate) const SLOW_TERMS: usize = 2;
 
     /// The number of rows up to which the compact kernel computes products of any number of multiplications, if neither matrix must be
@@ -367,25 +368,25 @@ pub(crate) mod matmul {
     /// A single column needs no minimum.
     pub(crate) const MIN_THIN_TERMS: usize = 64;
 
-    /// The largest size of a row of the right matrix, in bytes, for which the kernel for few columns copies columns that are not
-    /// contiguous: 8 columns of f32, 4 of f64. For more columns, the compact kernel is faster.
+    /// The largest size of a row of the right matrix, in bytes, for which the kernel for few columns copies columns that are not contiguous.
+    /// The size is 8 columns of f32, or 4 of f64. For more columns, the compact kernel is faster.
     pub(crate) const MAX_COPIED_ROW_BYTES: usize = 32;
 
     /// The smallest number of rows for which [`MAX_COPIED_ROW_BYTES`] is used. For fewer rows, at most 3 columns are copied. Parts of a
     /// product that is split by rows have at least this number of rows.
     pub(crate) const MIN_THIN_ROWS: usize = 16;
 
-    /// The largest size, in bytes, of a row of the left matrix for which the kernel for few columns computes products of a single column
-    /// with any number of rows. The rows must be contiguous. Measured on Zen 4, with f32 matrices: [921, 140] takes 7.7 us instead of 15.4
-    /// us by `gemm`, and [1000, 300] takes 17 us instead of 22 us. But [1024, 1024] takes 62 us instead of 45 us.
+    /// The largest size of a row of the left matrix, in bytes, for which the kernel for few columns computes all products of a single column.
+    /// The rows must be contiguous. Measured on Zen 4, with f32 matrices: [921, 140] takes 7.7 us instead of 15.4 us by `gemm`. [1000, 300]
+    /// takes 17 us instead of 22 us, but [1024, 1024] takes 62 us instead of 45 us.
     pub(crate) const MAX_SHORT_ROW_BYTES: usize = 1200;
 
     /// `gemm` rearranges a right matrix with contiguous columns slowly if the distance between the columns, in bytes, is a multiple of this
     /// number. At distances of 4096 bytes, it takes 5 ns for an element. A transposition takes 0.2 ns (AMD Zen 4).
     pub(crate) const SLOW_DISTANCE_BYTES: usize = 512;
 
-    /// The largest number of rows of a product of `f32` for which a right matrix with contiguous columns is always transposed before
-    /// `gemm` reads it. With more rows, or with `f64`, `gemm` rearranges the matrix nearly as fast.
+    /// The largest number of rows of a product of `f32` for which a right matrix with contiguous columns is transposed before `gemm` reads
+    /// it, at any distance of the columns. With more rows, or with `f64`, `gemm` rearranges the matrix nearly as fast.
     pub(crate) const MAX_TRANSPOSED_ROWS: usize = 64;
 
     /// The number of terms of a partial sum in the mode of equal bits, in which results have the same bits on every processor. With this
@@ -471,7 +472,7 @@ pub(crate) mod conv {
     /// The number of elements after a buffer's last valid element that kernels may read, without using their values.
     pub(crate) const READ_SLACK: usize = 128;
 
-    /// For the weight's gradient, the planes of one channel of several images are stored next to each other and read in pieces of this
+    /// For the weight's gradient, the planes of one channel of several images are stored next to each other. They are read in pieces of this
     /// number of elements. Several dot products are computed with one piece while it is in the first-level cache.
     pub(crate) const SEGMENT: usize = 2048;
 
@@ -597,8 +598,7 @@ pub(crate) mod ops {
     /// cost.
     pub(crate) const MAX_QUERY_BLOCKS: usize = 8;
 
-    /// The number of attention scores that justifies one more block: up to `n` blocks are used if there are at least `n²` times this number
-    /// of scores.
+    /// The unit of the number of attention scores. Up to `n` blocks are used if there are at least `n²` times this number of scores.
     pub(crate) const SCORES_PER_BLOCK: usize = 1 << 14;
 }
 

@@ -213,7 +213,7 @@ impl<'a, T: Element> Input<'a, T> {
     }
 }
 
-/// Reads an operand block by block, for one task.
+/// A reader of an operand, which reads block by block. Each task has its own readers.
 pub(crate) struct Reader<'a, T: Element> {
     input: &'a Input<'a, T>,
     gathered: Vec<T>,

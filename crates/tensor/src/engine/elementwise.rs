@@ -1,8 +1,9 @@
 //! Elementwise operations over whole tensors of any layout.
 //!
-//! Operations over at most one block of elements use the short path ([`elementwise_small`]), unless an operand that must be copied has long
-//! rows. All others are cut into blocks ([`Tiling`]), and the way to read each operand is chosen once ([`Access`]). Floating-point
-//! arithmetic on two operands whose short rows broadcast is computed row by row, and everything else block by block.
+//! Most operations over at most one block of elements use the short path ([`elementwise_small`]), unless an operand that must be copied has
+//! long rows. All others are cut into blocks ([`Tiling`]), and the way to read each operand is chosen once ([`Access`]). Formulas, and
+//! floating-point arithmetic on two operands, may be computed row by row if their rows are not longer than a block. Everything else is
+//! computed block by block.
 
 use smallvec::SmallVec;
 
@@ -68,7 +69,8 @@ pub(crate) fn formula<T: Float, const N: usize>(formula: Formula, operands: [Sou
 }
 
 /// Computes [`formula`] row by row. The rows and columns are the two innermost loops of the operands. Computes nothing and returns false if
-/// there is a single loop, if rows are too short or longer than a block, or if an operand's stride along its rows is neither 0 nor 1.
+/// there are fewer than two loops, or if rows are too short or longer than a block. Does the same if an operand's stride along its rows is
+/// neither 0 nor 1.
 fn formula_by_rows<T: Float, const N: usize>(
     formula: Formula,
     operands: [Source<T>; N],
@@ -288,9 +290,9 @@ fn tiling(count: usize, accesses: &[Access], cost: usize, has_short_blocks: bool
 /// read block by block. If `is_streamed` is true, the result bypasses the caches, and `f` must not read the old elements of its part of
 /// `out`.
 ///
-/// Computes nothing and returns false if there is a single loop, if no operand is [strided](Access::Strided), or if rows are too long. Does
-/// the same if rows are so short that copying them into blocks is faster. Also returns false if an operand's stride along its rows is
-/// neither 0 nor 1, or if this stride is 0 for both operands. The same holds if the rows of an operand are in descending order in memory.
+/// Computes nothing and returns false if there are fewer than two loops, if no operand is [strided](Access::Strided), or if rows are too
+/// long. Does the same if rows are so short that copying them into blocks is faster. Also returns false if an operand's stride along its rows
+/// is neither 0 nor 1, or if this stride is 0 for both operands. The same holds if the rows of an operand are in descending order in memory.
 fn fill_by_rows<U: Element>(
     layouts: [&Layout; 2],
     accesses: &[&Access],

@@ -5,8 +5,8 @@ use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::instruction::{Instruction, ValueIndex};
 
 /// Computes one instruction over a block of elements. The instruction must not be a reduction. If each operand is one number, returns the
-/// result as one number. Otherwise writes the result to `out`, and returns `None`. `read(k)` returns the elements of the value with index
-/// `k`.
+/// result as one number. Does the same for a selection whose mask and selected operand are single numbers. Otherwise writes the result to
+/// `out`, and returns `None`. `read(k)` returns the elements of the value with index `k`.
 #[inline(always)]
 pub(crate) fn execute<'a, T: Float>(
     instruction: Instruction,

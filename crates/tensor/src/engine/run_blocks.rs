@@ -271,8 +271,8 @@ impl<'r, T: Float> BlockTask<'_, '_, 'r, T> {
         }
     }
 
-    /// Leaves out the computation of `product`, a multiplication or a square, if each operand has all elements of the block, and not one
-    /// number or one element per row. Then returns true, and the sum of the product multiplies the operands.
+    /// Leaves out the computation of `product`, a multiplication or a square, if each operand has all elements of the block. An operand must
+    /// not be one number, or have one element per row. Then returns true, and the sum of the product multiplies the operands.
     #[inline(never)]
     fn skip_product(&mut self, product: usize, instruction: Instruction) -> bool {
         let is_stored =
@@ -491,7 +491,7 @@ impl<'r, T: Float> BlockTask<'_, '_, 'r, T> {
         None
     }
 
-    /// Writes a block of the output with index `k`, which is not a reduction. Does nothing if the block was computed in place.
+    /// Writes a block of the output with index `k`. Does nothing if the block was computed in place, or if the output is a reduction.
     #[inline]
     fn write_output(&mut self, k: usize, output: &Output, block: Block) {
         let slot = self.first_output + k;

@@ -1,9 +1,9 @@
 //! Runs a program with a [short last dimension](crate::engine::short_axis), block by block. A *lane* consists of a block's elements at one
 //! position of the last dimension.
 //!
-//! A value over a block has one of four forms: one number, one number per lane, the same elements for all lanes, or separate elements for
-//! each lane. An instruction runs once for all lanes if all its operands that are not single numbers have the same form, and lanes
-//! that are adjacent in memory. Otherwise arithmetic of two operands that are not single numbers runs in one loop over lanes. Other
+//! A value over a block has one of four forms. It is one number, one number per lane, the same elements for all lanes, or separate elements
+//! for each lane. An instruction runs once for all lanes if its operands have the same form and lanes that are adjacent in memory. Operands
+//! that are single numbers do not count. Otherwise arithmetic of two operands that are not single numbers runs in one loop over lanes. Other
 //! instructions run lane by lane.
 //!
 //! Blocks, tasks and totals do not depend on the number of threads, so any number of threads gives the same bits.

@@ -224,8 +224,8 @@ mod tests {
         ShortAxis::new(program, &layouts, shape).is_some()
     }
 
-    /// Tests the exponential of the sum of (x - y)² over the last dimension, and the maximum of (x - y)² over the first dimension. Also
-    /// tests sums of g · (x - y), over several sets of dimensions, which occur in the gradients of a sum of (x - y)².
+    /// Tests the exponential of the sum of (x - y)² over the last dimension, and the maximum of (x - y)² over the first dimension. Also tests
+    /// sums of g · (x - y) over several sets of dimensions. They occur in the gradients of a sum of (x - y)².
     #[test]
     fn distances_and_their_gradients() {
         for [rows, others, dims] in
@@ -268,8 +268,8 @@ mod tests {
         }
     }
 
-    /// Tests programs that do not run lane by lane: with an output of the whole shape, an operand with as many elements as the program's
-    /// shape, long rows, or few rows.
+    /// Tests programs that do not run lane by lane. They have an output of the whole shape, an operand with as many elements as the shape,
+    /// long rows, or few rows.
     #[test]
     fn other_programs_run_block_by_block() {
         let (x, y, whole) = (wave(&[70, 1, 5], 1.0), wave(&[90, 5], 2.0), wave(&[70, 90, 5], 3.0));
@@ -376,8 +376,8 @@ mod tests {
     /// added, so other numbers would change the bits of sums.
     #[test]
     fn lengths_of_blocks_and_tasks() {
-        // For each number of lanes (the size of the last dimension): `[length of a block, number of tasks]` of a program that only reduces
-        // rows, and of a program that reduces another dimension.
+        // For each number of lanes (the size of the last dimension): `[length of a block, number of tasks]` of two programs. The first only
+        // reduces rows, and the second reduces another dimension.
         for (lanes, rows, reduces_lanes) in
             [(2, [900, 1], [900, 1]), (16, [128, 12], [512, 14]), (128, [64, 53], [64, 53])]
         {

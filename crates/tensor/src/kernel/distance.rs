@@ -111,9 +111,9 @@ dispatched! {
     }
 }
 
-/// Does the same as [`add_terms`]. `step(sum, d)` adds the term of the difference `d` to a sum. Adds eight terms of all rows at a time, so
-/// that each sum is read and written only once per eight terms, and each element of the block is read once for all rows. The loops over
-/// columns have a constant length, so that the compiler uses vector instructions for all columns.
+/// Does the same as [`add_terms`]. `step(sum, d)` adds the term of the difference `d` to a sum. Adds eight terms of all rows at a time. So
+/// each sum is read and written only once per eight terms, and each element of the block is read once for all rows. The loops over columns
+/// have a constant length, so that the compiler uses vector instructions for all columns.
 #[inline(always)]
 fn add<T: FloatMath>(
     x: [&[T]; ROWS_AT_ONCE],
@@ -144,8 +144,8 @@ fn add<T: FloatMath>(
     }
 }
 
-/// Writes the distances between all pairs of different rows of `x`: row 0 with rows 1, 2, …, then row 1 with rows 2, 3, … `scratch` has room
-/// for [`PAIR_ROWS`] rows of distances.
+/// Writes the distances between all pairs of different rows of `x` to `out`. First come the distances of row 0 to rows 1, 2 and so on, then
+/// the distances of row 1 to rows 2, 3 and so on. `scratch` has room for [`PAIR_ROWS`] rows of distances.
 pub(crate) fn pair_distances<T: Float>(norm: RowNorm, x: &[T], terms: usize, scratch: &mut [T], out: &mut [T]) {
     let n = x.len() / terms;
     let mut left = out;

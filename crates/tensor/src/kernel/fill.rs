@@ -106,7 +106,8 @@ fn strided_rows<T: Copy, const N: usize>(data: &[T], position: usize, (down, acr
     }
 }
 
-/// Returns whether one loop of [`spread`] writes several rows, if `spread` is called for whole rows.
+/// Returns true if the operand repeats rows, or if it has two loops and each row repeats one element. One loop of [`spread`] then writes
+/// several rows, if `spread` is called for whole rows.
 pub(crate) fn writes_by_rows(space: &IterationSpace<1>) -> bool {
     let (_, inner) = space.loop_of(space.depth() - 1);
     space.row_repeats().is_some() || space.depth() == 2 && (inner == [0] || space.loop_of(0).1 == [0])

@@ -1,7 +1,7 @@
 //! Normalization of contiguous rows: subtracts a mean from each row, multiplies it by a scale, and applies a weight and a bias.
 //!
-//! The result has the bits of the separate operations, because a row is summed as in a reduction and each element is rounded in the same
-//! steps. One pass over a row that stays in the caches replaces several passes over the whole tensor.
+//! The result has the bits of the separate operations. A row is summed as in a reduction, and each element is rounded in the same steps. One
+//! pass over a row that stays in the caches replaces several passes over the whole tensor.
 
 use crate::kernel::elementwise::loops::map_ternary;
 use crate::kernel::elementwise::operand::Operand;
@@ -62,8 +62,8 @@ pub(crate) fn normalize_rows<T: Float>(
     });
 }
 
-/// Normalizes each row of `len` elements of `x` by given means and scales. There is one mean for each channel. Row `i` belongs to channel
-/// `i` modulo the number of channels.
+/// Normalizes each row of `len` elements of `x` by given means and scales. There is one mean and one scale for each channel. Row `i` belongs
+/// to channel `i` modulo the number of channels.
 #[wengert_macros::precompiled]
 pub(crate) fn normalize_rows_by_statistics<T: Float>(
     x: &[T],

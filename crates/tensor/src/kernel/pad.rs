@@ -9,7 +9,7 @@ use crate::thresholds::blocks::{MIN_PARALLEL, TASK};
 use crate::{Element, Layout};
 
 /// A range of indices of a padded dimension, and the source of its elements. The source is the index of the first element in the tensor, and
-/// the step from the index of one element to the index of the next. `None` means that the range is filled with the constant of the padding.
+/// the step to the index of each next element. `None` means that the range is filled with the constant of the padding.
 pub(crate) type Part = (Range<usize>, Option<(usize, isize)>);
 
 /// A dimension of the padded tensor: its size, and its parts before, inside and after the copy of the tensor.

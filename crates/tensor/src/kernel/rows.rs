@@ -1,4 +1,4 @@
-//! Slices along one dimension: selection by index, its adjoint (which adds slices), and concatenation.
+//! Slices along one dimension: selection by index, its adjoint (which adds slices), copies to indexed slices, and concatenation.
 //!
 //! The caller checks the indices. Additions happen in the order of the indices, so that results do not depend on the number of
 //! threads.

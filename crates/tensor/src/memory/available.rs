@@ -29,7 +29,7 @@ fn parse_field(text: &str, name: &str) -> Option<u64> {
 }
 
 /// Returns how many more bytes the control groups (version 2 or 1) of this process and their ancestors allow: the minimum over all groups.
-/// Returns `None` if no group has a limit.
+/// Returns `None` if no group has a limit, or if the system does not list the groups.
 fn group_bytes_left(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let mut least: Option<u64> = None;
     for line in read("/proc/self/cgroup")?.lines() {

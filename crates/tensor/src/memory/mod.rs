@@ -1,4 +1,5 @@
-//! Memory and threads: shared buffers, the pool that they come from, and the partition of work.
+//! Memory and threads: shared buffers, the pool of released buffers, temporary buffers, checks of the available memory, and the division of
+//! work among threads.
 
 pub(crate) mod available;
 pub(crate) mod partition;

@@ -5,8 +5,9 @@
 //! partitions or grids split several buffers at once. [`run`] passes every task its own parts. The caller chooses the boundaries between
 //! parts. Parts never overlap, whatever the boundaries are, because each part ends where the next one begins.
 //!
-//! Most callers choose boundaries only from shapes. [`try_ranges`] and the sums of slices by index (`kernel/rows.rs`) also use the number
-//! of threads. In both, an element's result does not depend on the part that contains the element, so the boundaries do not change results.
+//! Most callers choose boundaries only from shapes. Three also use the number of threads: [`try_ranges`], the tiles of matrix products
+//! (`kernel/matmul/batched.rs`), and the sums of slices by index (`kernel/rows.rs`). In all three, an element's result does not depend on the
+//! part that contains the element. So the boundaries do not change results.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;

@@ -13,7 +13,7 @@ pub(crate) fn zeroed<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationError> {
 }
 
 /// Returns a buffer of `len` elements with unspecified values. The caller must write all of them. `len` must not be 0. When the buffer is
-/// dropped, it goes to the pool of buffers, or to the system if the pool is full or off.
+/// dropped, it goes to the pool of buffers, or to the system if the pool does not keep it.
 pub(crate) fn scratch<T: Scalar>(len: usize) -> Result<PooledBuffer<T>, AllocationError> {
     let bytes = bytes_of::<T>(len)?;
     if let Some(block) = pool::reuse(len, bytes) {
@@ -52,7 +52,7 @@ pub(crate) fn with_capacity<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationE
 }
 
 /// Returns an error if memory cannot hold a list of `len` elements of type `A`. Code that makes an array, or records operations, for each
-/// position along a dimension calls this function first, because an expanded dimension may be longer than any list.
+/// position along a dimension calls this function first. The reason is that an expanded dimension may be longer than any list.
 #[doc(hidden)]
 pub fn check_list<A>(len: usize, at: Site) -> Result<(), Error> {
     let bytes = len.saturating_mul(size_of::<A>());

@@ -7,7 +7,7 @@ use crate::memory::available::AllocationError;
 use crate::memory::pool::{self, PooledBuffer};
 use crate::memory::reserve;
 
-/// A temporary buffer: a buffer from the pool with unspecified elements, or a vector of zeros if the pool does not serve the size.
+/// A temporary buffer: a buffer from the pool with unspecified elements, or a vector of zeros if the pool is off or does not serve the size.
 pub(crate) enum Scratch<T> {
     Pooled(PooledBuffer<T>),
     Own(Vec<T>),

@@ -1,7 +1,8 @@
 //! Buffers that tensors share. Before a tensor writes to a buffer that another tensor also holds, the elements are copied to a new buffer.
 //!
-//! A buffer owns its memory, or refers to foreign memory: an `ndarray` array, which it keeps alive, or a view of static memory. Foreign
-//! memory is only read: even if no other tensor holds the buffer, other arrays may read the same memory.
+//! A buffer owns its memory, is a range of a larger allocation ([`MemoryRange`]), or refers to foreign memory. Foreign memory is an `ndarray`
+//! array, which the buffer keeps alive, or a view of static memory. It is only read: even if no other tensor holds the buffer, other arrays
+//! may read the same memory.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -334,8 +335,8 @@ impl FillResult for Result<(), AllocationError> {
     }
 }
 
-/// Returns the distance in memory from the lowest element to the first element of a non-empty array, and the length of the range that its
-/// elements span. The sums cannot overflow, because the array exists.
+/// Returns the distance in memory from the lowest element of an array to its first element. Also returns the length of the range that the
+/// elements span. The array must not be empty. The sums cannot overflow, because the array exists.
 fn offset_and_len(shape: &Shape, strides: &[isize]) -> (usize, usize) {
     let reach = |forward: bool| -> usize {
         let axes = shape.iter().zip(strides).filter(|&(_, &stride)| (stride > 0) == forward);

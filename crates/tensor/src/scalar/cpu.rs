@@ -1,10 +1,10 @@
 //! The instruction set that the kernels use, chosen at run time.
 //!
 //! Most kernels are written once, as plain loops over slices. [`dispatched!`](dispatched) compiles a loop for several instruction sets and
-//! calls the version for the set in use. Elementwise arithmetic gives the same bits on every set, because it never fuses a multiplication
-//! and an addition into one instruction. Functions like `exp` may differ in the last bits: their polynomials use fused instructions if the
-//! set has them, and some use tables on one set only. Euclidean distances between rows (`cdist`) use fused instructions too. Matrix products
-//! also differ in the order of their sums.
+//! calls the version for the set in use. Elementwise arithmetic gives the same bits on every set, because it never fuses a multiplication and
+//! an addition into one instruction. Functions like `exp` may differ in the last bits. Their polynomials use fused instructions if the set
+//! has them, and some functions use tables on one set only. Euclidean distances between rows (`cdist`) use fused instructions too. Matrix
+//! products also differ in the order of their sums.
 //!
 //! The set [`InstructionSet::Portable`] is the mode of equal bits: its results have the same bits on every platform. In this mode, no fused
 //! instructions are used, and sums have fixed orders. Functions of the C library are called only if they are exact, for example `fmod` and
@@ -254,8 +254,8 @@ pub(crate) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
     to.copy_from_slice(from);
 }
 
-/// Returns true for a copy of at least [`MIN_VECTOR_COPY`] bytes whose target begins 1 to 63 bytes further from the start of a page than
-/// its source. For such a long copy, glibc's `memcpy` uses the instruction `rep movsb`, which is then slow on AMD's processors.
+/// Returns true for a copy of at least [`MIN_VECTOR_COPY`] bytes whose target begins 1 to 63 bytes after its source, modulo the page size of
+/// 4096 bytes. For such a long copy, glibc's `memcpy` uses the instruction `rep movsb`, which is then slow on AMD's processors.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn is_memcpy_slow<T>(from: &[T], to: &[T]) -> bool {
@@ -299,7 +299,7 @@ fn copy_avx2<T: Copy>(from: &[T], to: &mut [T]) {
 }
 
 /// Copies 16 elements, on x86-64 with stores that bypass the caches. There, `to` must be aligned to 16 bytes. If `from` was just computed,
-/// this is faster than [`stream`] of a whole block, because the processor reads operands and writes results at the same time.
+/// this is faster than [`stream`] of a whole block. The processor then reads operands and writes results at the same time.
 #[inline(always)]
 pub(crate) fn stream_line<T: Copy>(from: &[T; 16], to: &mut [T; 16]) {
     #[cfg(target_arch = "x86_64")]

@@ -30,14 +30,15 @@ macro_rules! names {
 
 pub(crate) use names;
 
-/// The cost of one or two processor instructions. All costs are relative to one addition per element, with operands in the first-level
-/// cache. Measured on Cascade Lake (AVX-512).
+/// The cost of a function that takes a few processor instructions. All costs are relative to one addition per element, with operands in the
+/// first-level cache. Measured on Cascade Lake (AVX-512).
 const CHEAP: usize = 1;
 
 /// The cost of a division, in additions.
 const DIVISION: usize = 2;
 
-/// The cost, in additions, of an exponential. It is computed as a polynomial of a reduced argument.
+/// The cost, in additions, of an exponential, and of the normal distribution function. An exponential is computed as a polynomial of a
+/// reduced argument.
 const EXPONENTIAL: usize = 4;
 
 /// The cost of every other function, in additions. Most of these functions take longer than an exponential.

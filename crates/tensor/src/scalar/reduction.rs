@@ -1,7 +1,8 @@
 //! The reductions. Each reduction is defined in this file only: its name, the initial value of a total, and the function that combines two
 //! totals. The loops are in [`kernel::reduce`](crate::kernel::reduce). The loops work for every definition and every element type.
 //!
-//! A reduction folds an associative function of two operands. The same function combines two elements, and the totals of two ranges of elements.
+//! A reduction folds a function of two operands, which is associative except for rounding. The same function combines two elements, and the
+//! totals of two ranges of elements.
 
 use crate::scalar::element::Semiring;
 use crate::scalar::functions::{Binary, names};
@@ -49,7 +50,8 @@ macro_rules! with_fold {
     };
 }
 
-/// Evaluates `$body` as [`with_fold!`](with_fold) does, but for truth values. Their sum is the largest of them, and their product the smallest.
+/// Evaluates `$body` as [`with_fold!`](with_fold) does, but for truth values. Their sum is the largest of them, and their product the
+/// smallest.
 macro_rules! with_fold_of_bool {
     ($op:expr, $fold:ident => $body:expr) => {
         match $op {

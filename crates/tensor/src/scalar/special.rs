@@ -1,5 +1,6 @@
-//! Functions of real numbers that the standard library lacks, in f64, and the greatest common divisor of integers. For f32, the functions
-//! are computed in f64 and rounded. The result is then almost always correctly rounded.
+//! Functions of real numbers that the standard library lacks, in f64, and the greatest common divisor of integers. For f32, the functions are
+//! computed in f64 and rounded, unless [`wide`](crate::scalar::math::wide) has a faster form. The rounded f64 result is almost always the f32
+//! number nearest to the exact result.
 //!
 //! Logarithms and similar functions come from the crate `libm`, which computes the same bits on every platform. The standard library calls
 //! the C library of the platform instead.
@@ -145,7 +146,7 @@ pub(crate) const QUANTILES: usize = 64;
 /// The largest distance from 1/2 of a probability whose quantile is computed by the quotient [`CENTRAL_COEFFICIENTS`].
 const MAX_CENTRAL: f64 = 0.425;
 
-/// A number slightly above e⁻²⁵. The quantile of a probability between this number and 0.075 is computed by the quotient
+/// A number above e⁻²⁵ = 1.39e-11. The quantile of a probability between this number and 0.075 is computed by the quotient
 /// [`TAIL_COEFFICIENTS`].
 const MIN_TAIL: f64 = 2e-11;
 
@@ -401,7 +402,8 @@ pub(crate) fn incomplete_gamma(a: f64, x: f64, is_upper: bool) -> f64 {
     if is_series == is_upper { 1.0 - share } else { share }
 }
 
-/// The number below which a must be so that [`upper_near_zero`] computes the upper part. The first omitted term of its series of ln Γ(1 + a) is below 1e-18.
+/// The number below which a must be so that [`upper_near_zero`] computes the upper part. The first omitted term of its series of ln Γ(1 + a)
+/// is below 1e-18.
 const MAX_NEAR_ZERO: f64 = 1e-3;
 
 /// Computes the upper part for a small a and x < a + 1, where it is about a. With w = xᵃ / Γ(a + 1), it is

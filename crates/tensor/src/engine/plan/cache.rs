@@ -1,5 +1,6 @@
-//! A cache of the most recently used plans. Each thread has its own cache. A lookup compares all nodes of the expressions and not their
-//! hashes, because different expressions can have equal hashes.
+//! A cache of the most recently used plans. Each thread has its own cache. A lookup compares the expressions themselves and not their hashes,
+//! because different expressions can have equal hashes. Only expressions with the same identity count as equal without a comparison of their
+//! nodes.
 
 use std::cell::RefCell;
 use std::rc::Rc;

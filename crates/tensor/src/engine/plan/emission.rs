@@ -37,8 +37,8 @@ pub struct Plan {
 }
 
 impl Placements<'_> {
-    /// Returns the plan with its steps in order. `stored` marks the values that must be in memory: the values of `roots`, and each value
-    /// that a step other than its own kernel (fused program) reads from memory.
+    /// Returns the plan with its steps in order. `stored` marks the values that must be in memory. These are the values of `roots`, and each
+    /// value that a step other than its own kernel (fused program) reads.
     pub(super) fn into_plan(self, roots: &[Index], stored: &[bool]) -> Plan {
         let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.separate_steps.len() + self.kernels.len());
         order.extend(self.separate_steps.iter().map(|&(level, id)| (level, false, id)));

@@ -58,7 +58,7 @@ pub enum Op {
     Other(u32),
 }
 
-/// How the result of an [`Op::Other`] relates to its first input. The number of each variant (0, 1 or 2) is stored in the third of the
+/// The relation of the result of an [`Op::Other`] to its first input. The number of each variant (0, 1 or 2) is stored in the third of the
 /// node's `operands`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sameness {
@@ -196,8 +196,8 @@ impl Expression {
             && same(&self.nodes, &tail.nodes, start.nodes, from.nodes..to.nodes, Node::eq)
     }
 
-    /// Appends the elements of `tail` from `from` to `to`. The lists of this expression end at `from`, and are equal up to this end to the
-    /// lists of the expression from which the part was copied.
+    /// Appends the elements of `tail` from `from` to `to`. The lists of this expression must end at `from`. Up to this end, they must equal
+    /// the lists of the expression from which `tail` was copied.
     pub fn append(&mut self, tail: &ExpressionTail, from: Extent, to: Extent) {
         debug_assert_eq!(self.extent(), from);
         let start = tail.start;

@@ -5,7 +5,7 @@
 //! | `expression` | the input: nodes over shapes |
 //! | `definition`, `values`, `identities` | the values that must be computed, each once, simplified |
 //! | `interner` | lists of different values, such as shapes, each with an index |
-//! | `unexpanded` | views of expanded values |
+//! | `unexpanded` | rewrites views of expanded values as expansions of smaller views |
 //! | `slices` | takes slices of the terms of sums of gradients, not of the sums |
 //! | `sums` | rewrites sums, mostly of gradients, as concatenations and larger products |
 //! | `placements` | places values in kernels (fused programs) |
@@ -20,8 +20,8 @@
 //! | `cache` | keeps the most recent plans |
 //! | `subgraph` | copies the part of a growing expression that some values need |
 //!
-//! Planning reads no data, so a plan serves every expression with the same nodes, shapes, views and numbers, in arithmetic of one element
-//! type and instruction set. A training loop makes its plans in its first step, and reuses them as long as its expressions stay the same.
+//! Planning reads no data, so a plan serves every expression with the same nodes, shapes, views and numbers. It is made for one element type
+//! and one instruction set. A training loop makes its plans in its first step, and reuses them as long as its expressions stay the same.
 
 mod cache;
 mod concatenation;

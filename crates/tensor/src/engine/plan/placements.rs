@@ -141,8 +141,8 @@ impl<'a> Placements<'a> {
             definition => {
                 let operands = definition.operands();
                 let level = self.level(&operands, value.shape);
-                // A value with one element for each row is placed in the kernel (fused program) that reduced the rows of its operand, if
-                // this kernel can also read the other operands.
+                // A value with one element for each row is placed in the kernel (fused program) that reduces the rows of its operand. This
+                // kernel must also be able to read the other operands.
                 for &operand in &operands {
                     if let Placement::PerRow(kernel) = self.placements[operand as usize] {
                         let Kernel { level: own, space, row, .. } = self.kernels[kernel as usize];

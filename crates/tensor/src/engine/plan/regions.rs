@@ -92,8 +92,8 @@ enum OperationKind {
 struct SharedProgram {
     program: Program,
     shape: Shape,
-    /// The binding of the program to the layouts of its operands. Each layout begins at position 0, so that operands anywhere in memory can
-    /// share the binding.
+    /// The binding of the program to the layouts of its operands. The lowest element of each layout is at position 0, so that operands
+    /// anywhere in memory can share the binding.
     binding: Binding,
 }
 
@@ -101,7 +101,8 @@ struct SharedProgram {
 #[derive(Debug)]
 enum Argument {
     Number(f64),
-    /// The elements that begin at position `start` in the input with index `input`, or in the region's memory if `input` is `None`.
+    /// The elements in the input with index `input`, or in the region's memory if `input` is `None`. The lowest element is at position
+    /// `start`.
     Elements {
         input: Option<usize>,
         start: usize,
@@ -324,7 +325,8 @@ struct Compilation {
     locations: FxHashMap<u32, Location>,
     /// The same for each leaf, whose data is known before the plan runs.
     known: FxHashMap<u32, Location>,
-    /// The distinct programs of the steps that were added before. A step with an equal program shares it.
+    /// The programs of the steps that were added before. A step shares the program of an earlier step if
+    /// [`shared_program`](Self::shared_program) finds an equal one.
     programs: Vec<Rc<SharedProgram>>,
     len: usize,
     operations: Vec<Operation>,
@@ -407,8 +409,8 @@ impl Compilation {
         Some(())
     }
 
-    /// Returns a program bound to operands with the layouts `layouts`. If an earlier step has an equal program with equal layouts, returns
-    /// the program of that step. Returns `None` if the program cannot be bound.
+    /// Returns a program bound to operands with the layouts `layouts`. If one of the last [`MAX_SEARCHED_PROGRAMS`] stored programs is equal
+    /// and has equal layouts, returns that program. Returns `None` if the program cannot be bound.
     fn shared_program(
         &mut self,
         program: &BoundProgram,
@@ -516,7 +518,8 @@ impl Argument {
     }
 }
 
-/// Runs the operations of a region. `inputs` are the elements of the inputs, and `memory` is the region's memory.
+/// Runs the operations of a region. `inputs` are the elements of the inputs, and `memory` is the region's memory. Returns an error if there
+/// is not enough memory for an operation.
 #[wengert_macros::precompiled]
 fn execute<T: Float>(compiled: &Compiled, inputs: &[&[T]], memory: &mut [T]) -> Result<(), AllocationError> {
     for Operation { start, kind } in &compiled.operations {

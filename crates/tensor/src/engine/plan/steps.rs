@@ -91,7 +91,7 @@ pub struct Offset {
     pub start: usize,
 }
 
-/// Memory for concatenations. The operands are written directly into the result, so that nothing is copied.
+/// Memory for concatenations. Steps write operands directly into it, so that these operands are not copied.
 #[derive(Debug, Default)]
 pub struct ConcatBuffers {
     /// The number of elements of each concatenation buffer.

@@ -1,4 +1,4 @@
-//! Views of expanded values. The view of an expansion is usually the expansion of a view of fewer elements.
+//! Rewrites views of expanded values. The view of an expansion is usually the expansion of a view of fewer elements.
 
 use crate::{Axes, Layout, Shape, View};
 

@@ -102,7 +102,7 @@ impl Values {
         }
     }
 
-    /// Returns, for each value, the number of times that other values and `roots` (the requested nodes) read it.
+    /// Returns, for each value, the number of times that it is read by `roots` (the requested nodes) and by the values that `roots` need.
     pub(super) fn count_readers(&self, expression: &Expression, roots: &[Index]) -> Vec<u32> {
         let mut reader_counts = vec![0; self.list.len()];
         roots.iter().for_each(|&root| reader_counts[self.value_of(root) as usize] += 1);

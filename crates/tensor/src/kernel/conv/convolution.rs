@@ -1,5 +1,5 @@
-//! Convolutions and their two derivatives, over contiguous arrays: the input `x` `[n, c, …]`, the weights `w` `[out, c / groups, …]`, and
-//! the result `z` `[n, out, …]`, with up to three spatial dimensions.
+//! Convolutions and their two derivatives, over contiguous arrays with up to three spatial dimensions. The input `x` has the shape
+//! `[n, c, …]`, the weights `w` have `[out, c / groups, …]`, and the result `z` has `[n, out, …]`.
 //!
 //! The [`direct`] kernels serve the shapes for which they are faster: they multiply and add copied planes. All other convolutions, and all
 //! convolutions of integers, are matrix products. The gradient of the weights is also a matrix product if `x` has infinite elements or
@@ -129,7 +129,7 @@ pub(crate) fn input_gradient<T: Element>(
         return T::convolve(DirectCall::Input { geometry, w, z, x });
     }
     let (windows, plane) = (geometry.window_count(), geometry.input_plane_len());
-    // If there are fewer than 4 blocks (a block is one group of one image), their channels are divided into up to 4 slices, so that more
+    // A block is one group of one image. If there are fewer than 4 blocks, their channels are divided into up to 4 slices, so that more
     // threads have work.
     let slices = if geometry.batch * geometry.groups >= 4 { 1 } else { geometry.channels.min(4) };
     let channels_per_slice = geometry.channels.div_ceil(slices);
@@ -261,8 +261,8 @@ mod tests {
         (0..len).map(|i| T::from_i64(((i + seed) * 7919 / 13 % 9) as i64 - 4)).collect()
     }
 
-    /// Computes `len` sums by the definition of a convolution. For each product of an element of x and an element of w, `term` gets the
-    /// positions of the elements of x, w and z, and returns the index of a sum and the value to add to this sum.
+    /// Computes `len` sums by the definition of a convolution. Calls `term` for each product of an element of x and an element of w, with the
+    /// positions of the elements of x, w and z. `term` returns the index of a sum and the value to add to this sum.
     fn reference<T: Products>(
         geometry: &Geometry,
         len: usize,

@@ -319,8 +319,8 @@ fn forward<T: Products>(
     compute_sums(batch * groups, groups, &planes, x, &[sum], z)
 }
 
-/// Returns, for each tap (a position in the window), the position of the first element that the tap reads, within a copied plane of the
-/// input. A plane has several parts if the stride is greater than 1. The parts begin `pitch` elements apart.
+/// Returns the position of the first element that each tap (a position in the window) reads, within a copied plane of the input. A plane has
+/// several parts if the stride is greater than 1. The parts begin `pitch` elements apart.
 fn input_taps(geometry: &Geometry, planes: &PackedPlanes, pitch: usize) -> Vec<usize> {
     let strides = planes.strides();
     let taps = |k: usize| {

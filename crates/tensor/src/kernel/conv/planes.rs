@@ -1,9 +1,9 @@
 //! The planes (channels of an image) that direct convolutions copy together with their padding, and the positions of windows in these
 //! copies.
 //!
-//! If the stride `s` is greater than one, planes are split into parts: element `i` of an axis, counted from the start of the padding,
-//! belongs to part `i mod s`. Then the elements that a tap (a position in the window) multiplies over all windows form one contiguous
-//! *run*. The run continues past the ends of rows.
+//! If the stride `s` is greater than one, planes are split into parts. Element `i` of an axis, counted from the start of the padding, belongs
+//! to part `i mod s`. Then the elements that a tap (a position in the window) multiplies over all windows form one contiguous *run*. The run
+//! continues past the ends of rows.
 
 use crate::kernel::conv::geometry::{Geometry, WindowAxis};
 

@@ -40,7 +40,7 @@ pub trait BlockKernels: Scalar {
         unreachable!("{op:?} has no loop over rows")
     }
     /// Computes `out = op(x, y)`. On x86-64, most of the stores bypass the caches. The caller must then call
-    /// [`streamed`](crate::scalar::cpu::streamed), which makes the elements visible to other threads. Panics unless
+    /// [`fence_streams`](crate::scalar::cpu::fence_streams), which makes the elements visible to other threads. Panics unless
     /// [`has_row_loop`](Self::has_row_loop) returns true for `op`.
     fn stream(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
         let _ = (x, y, out);
@@ -71,7 +71,7 @@ pub trait FloatBlockKernels: BlockKernels {
     /// instructions that ran. Each value has `len` elements, which have 64, 128 or 256 bytes in total. The first result is stored at
     /// position `from` of `values`, and the others follow it.
     fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize;
-    /// Returns the thread-local memory for the registers (intermediate values) of compiled programs.
+    /// Returns the thread-local memory for the registers (intermediate values) of fused programs.
     fn arena() -> &'static LocalKey<RefCell<Vec<Self>>>;
     /// Runs `work` with `len` elements of the memory of [`arena`](Self::arena). They have unspecified values and begin at a cache line. If
     /// the memory is larger than [`MAX_KEPT_ELEMENTS`], it is released afterwards. When a thread ends, a destructor may still compute after

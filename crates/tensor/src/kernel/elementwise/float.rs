@@ -280,8 +280,9 @@ fn is_ordinary_power<T: FloatMath>(x: T, y: T) -> bool {
     T::is_ordinary_pow(x, y) & (y != -T::ONE) & (y != T::from_f64(2.0)) & (y != T::from_f64(3.0))
 }
 
-/// Computes a power `x` to the `y`: for the exponents -1, 2 and 3 by a quotient or a product, for a negative `x` and a whole `y` by the
-/// power of |x|, and otherwise by `powf`. The loops of [`map_powers`] and [`map_ordinary_powers`] give the same bits for the same operands.
+/// Computes a power `x` to the `y`. Uses a quotient or a product for the exponents -1, 2 and 3, and the power of |x| for a negative `x` and a
+/// whole `y`. Uses `powf` otherwise, and if [`FloatMath::pow_ordinary`] does not support |x| and `y`. The loops of [`map_powers`] and
+/// [`map_ordinary_powers`] give the same bits for the same operands.
 #[inline(always)]
 fn unusual_power<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
     if y == -T::ONE {

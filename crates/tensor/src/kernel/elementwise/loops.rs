@@ -235,8 +235,8 @@ pub(crate) fn map_binary<T: Copy, S: Copy, U: Copy>(
     }
 }
 
-/// Does the same as [`map_binary`]. Uses `fast` for each group of 16 pairs for which `ordinary` returns true, and `f` for all other pairs.
-/// Both functions must give the same bits for ordinary pairs.
+/// Does the same as [`map_binary`]. Uses `fast` for each group of 16 pairs in which `ordinary` returns true for every pair. Uses `f` for all
+/// other pairs. Both functions must give the same bits for ordinary pairs.
 #[inline(always)]
 pub(crate) fn map_binary_guarded<T: Scalar>(
     x: Operand<T>,
@@ -286,7 +286,7 @@ pub(crate) fn map_binary_corrected<T: Scalar>(
     }
 }
 
-/// Does the same as [`map_binary`]. On x86-64, the stores bypass the caches, except for the elements before the first cache line boundary
+/// Does the same as [`map_binary`]. On x86-64, the stores bypass the caches. Exceptions are the elements before the first cache line boundary
 /// and after the last whole group of 16 elements.
 #[inline(always)]
 pub(crate) fn map_binary_streamed<T: Scalar>(x: Operand<T>, y: Operand<T>, out: &mut [T], f: impl Fn(T, T) -> T) {
@@ -331,8 +331,8 @@ pub(crate) fn rows<T: Copy>(rows: RowBroadcast, x: Option<&[T]>, y: &[T], out: &
     }
 }
 
-/// Computes [`rows`] for constant kinds of operands. An operand has an element for each column (it "moves") or one value for each row. A
-/// common loop for all kinds would keep track of more positions than each kind needs.
+/// Computes [`rows`] for constant kinds of operands. An operand has an element for each column or one value for each row. A common loop for
+/// all kinds would keep track of more positions than each kind needs.
 #[inline(always)]
 fn map_binary_rows<T: Copy, const X_HAS_COLUMNS: bool, const Y_HAS_COLUMNS: bool>(
     rows: RowBroadcast,

@@ -289,8 +289,8 @@ pub(crate) struct TileSums<'a, T> {
 }
 
 /// The operands of a loop that adds a dot product to `sums[r][k]` for each row `r < rows` and each run `k`. The product is the sum of
-/// `left[r * pitch + i]` · `right[run_starts[k] + i]` over `i < count`. A run is a contiguous range of `right`. `run_starts` has the positions
-/// of the first elements of the runs.
+/// `left[r * pitch + i]` · `right[run_starts[k] + i]` over `i < count`. A run is a contiguous range of `right`. `run_starts` has the
+/// positions of the first elements of the runs.
 pub(crate) struct DotProducts<'a, T> {
     pub(crate) rows: usize,
     pub(crate) left: &'a [T],
@@ -501,9 +501,9 @@ fn small_product_with_factors<T: Scalar, S: Simd<T, L>, const L: usize, const R:
     }
 }
 
-/// Returns how many rows and how many runs (contiguous ranges of the right operand) the loop [`DotProducts`] computes at once. `rows` and
-/// `run_starts` are the numbers that remain. Chooses the first of `tiles` that has at most `rows` rows, and that computes at most
-/// `run_starts` / 3 runs in vain. Otherwise chooses the last tile, which has one row.
+/// Returns how many rows and how many runs (contiguous ranges of the right operand) the loop [`DotProducts`] computes at once. `rows` is the
+/// number of rows that remain, and `runs` is the number of runs. Chooses the first of `tiles` that has at most `rows` rows, and that computes
+/// at most `runs` / 3 runs in vain. Otherwise chooses the last tile, which has one row.
 #[inline(always)]
 fn dot_tile(tiles: &[(usize, usize)], rows: usize, runs: usize) -> (usize, usize) {
     let fits = |&&(r, c): &&(usize, usize)| r <= rows && 3 * runs.next_multiple_of(c) <= 4 * runs;

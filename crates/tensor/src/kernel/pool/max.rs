@@ -76,8 +76,8 @@ pub(crate) fn choose<T: Float>(pool: &MaxPool, x: &[T], values: &[T], nothing: T
     });
 }
 
-/// Overwrites `out` with the gradient of the argument `values` of [`choose`], for the gradient `g` of its result: each window's gradient
-/// goes to the position of the window's largest element of `x`.
+/// Overwrites `out` with the gradient of the argument `values` of [`choose`], for the gradient `g` of its result. Each window's gradient is
+/// added at the position of the window's largest element of `x`.
 pub(crate) fn scatter<T: Float>(pool: &MaxPool, x: &[T], g: &[T], out: &mut [T]) {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     partition::chunks(out, per_part * plane, Schedule::Parallel, |part, out| {
@@ -305,8 +305,9 @@ fn find_maxima<T: Float>(pool: &MaxPool, x: &[T], i: usize, maxima: &mut RowMaxi
     );
 }
 
-/// Calls `visit` for each element of a window, for the row of windows with index `i`. The arguments are the element's position in the plane
-/// for the first window, its offset from the corner of its window, and the range of the windows whose element is inside the plane.
+/// Calls `visit` for each element of a window, for the row of windows with index `i`. The last argument is the range of the windows whose
+/// element is inside the plane. The others are the element's position in the plane for the first of these windows, and its offset from the
+/// corner of its window.
 #[inline(always)]
 fn for_each_tap(pool: &MaxPool, i: usize, mut visit: impl FnMut(usize, u32, (usize, usize))) {
     let (rows, columns) = (&pool.rows, &pool.columns);

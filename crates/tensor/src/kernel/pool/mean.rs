@@ -18,7 +18,7 @@ use crate::{Float, Number};
 enum Placement {
     /// Windows of `kernel` elements that are `stride` apart. `padding` elements come before and after the dimension.
     Moving { kernel: usize, stride: usize, padding: usize },
-    /// PyTorch's adaptive windows: window `i` of `m` windows over `n` elements has the half-open range from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
+    /// PyTorch's adaptive windows. Window `i` of `m` windows over `n` elements has the half-open range from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
     ToSize,
 }
 

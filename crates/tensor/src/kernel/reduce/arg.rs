@@ -1,10 +1,10 @@
 //! Finds the position of the largest or smallest element along a dimension. If there are NaNs, the position of the first one is the result.
 //! If several elements are equal, the position of the first one is the result.
 //!
-//! A *lane* is a line of elements along the dimension. Contiguous lanes of at least [`MIN_CONTIGUOUS_LANE`] elements, and few long lanes,
-//! are searched one after the other. The extreme value is computed first, and then its first position is searched. Other lanes are scanned
-//! together, row by row. Long lanes are split into segments. The best elements of the segments are compared in order, so the positions do
-//! not depend on the number of threads.
+//! A *lane* is a line of elements along the dimension. Contiguous lanes of at least [`MIN_CONTIGUOUS_LANE`] elements, few long lanes, and a
+//! single lane are searched one after the other. The extreme value is computed first, and then its first position is searched. Other lanes
+//! are scanned together, row by row. Long lanes are split into segments. The best elements of the segments are compared in order, so the
+//! positions do not depend on the number of threads.
 use crate::kernel::reduce::accumulator::{MAX_RUN, slice_total};
 use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Grid, Tile};
@@ -41,8 +41,8 @@ fn is_better<T: Element>(largest: bool, old: T, new: T) -> bool {
 }
 
 dispatched! {
-    /// Compares `row` with the best elements of earlier rows. Where the element of `row` is larger (or smaller), stores it in `best`, and
-    /// stores `number`, the index of the row, in `at`.
+    /// Compares `row` with the best elements of earlier rows. Where the element of `row` is larger (or smaller), or is the first NaN, stores
+    /// it in `best`. Also stores `number`, the index of the row, in `at`.
     #[allow(clippy::eq_op)] // Only a NaN is not equal to itself.
     fn update_best<T: Element>(largest: bool, row: &[T], number: u32, best: &mut [T], at: &mut [u32]) {
         let len = row.len();
@@ -163,8 +163,8 @@ pub(crate) fn arg<T: Element>(
     Ok(())
 }
 
-/// Returns the number of adjacent lanes (lines along the dimension) that are scanned together. If the rows of `space` are short, this
-/// number is [`MAX_LANES_TOGETHER`]. Otherwise it is the length of a row, or of a part of a long row.
+/// Returns the number of adjacent lanes (lines along the dimension) that are scanned together. If the rows of `space` are short, this number
+/// is [`MAX_LANES_TOGETHER`]. Otherwise it is the length of a row, or of a part of a long row. It is never more than `lanes`.
 fn lanes_per_strip(space: &IterationSpace<1>, lanes: usize) -> usize {
     let row = space.run_length();
     if row < MIN_CONTIGUOUS_LANE {

@@ -263,8 +263,8 @@ fn nan_or<T: Copy + PartialEq>(x: T, y: T) -> T {
     if x != x { x } else { y }
 }
 
-/// Returns the maximum or minimum of the line `x`: the first NaN, or else the best number. `totals` and `nans` belong to the whole chunks
-/// of 64 elements. `total` and `may_have_nan` belong to the elements after them.
+/// Returns the maximum or minimum of the line `x`: the first NaN, or else the best number. `totals` and `nans` belong to the whole chunks of
+/// 64 elements. `total` and `has_nan` belong to the elements after them.
 #[inline(always)]
 fn extreme_or_nan<T: Semiring, F: Fold<T>>(total: T, has_nan: bool, totals: [T; 64], nans: [T; 64], x: &[T]) -> T {
     let total = F::combine_numbers(total, combine_pairwise::<T, F, 64>(totals));

@@ -13,8 +13,8 @@ use std::fs;
 use crate::ops::TensorLike;
 use crate::{Binary, Element, Site, Tensor, Unary};
 
-/// The maximum errors of each function, in ulp: the error of the f32 result against the f64 result, and of the f64 result against the
-/// correctly rounded result.
+/// The maximum errors of each function, in ulp. The first is the error of the f32 result against the f64 result. The second is the error of
+/// the f64 result against the correctly rounded result.
 const BOUNDS: &[(&str, f64, f64)] = &[
     ("exp", 2.0, 1.0),
     ("exp2", 2.0, 1.0),

@@ -1,5 +1,5 @@
-//! Computes the expected result of each operation on single elements from the standard library, `libm` and textbook formulas in f64, or
-//! with integers of 128 bits. These results are the specification of the kernels, and this file calls no kernel.
+//! Computes the expected result of each operation on single elements. Uses the standard library, `libm` and textbook formulas in f64, or
+//! integers of 128 bits. These results are the specification of the kernels, and this file calls no kernel.
 
 use std::f64::consts::{PI, SQRT_2};
 

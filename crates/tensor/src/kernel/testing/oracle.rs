@@ -1,5 +1,5 @@
-//! The specification of the kernels, and the oracle of their tests: slow and obvious code. Its loops over indices find each element through
-//! [`Layout::position`](crate::Layout::position).
+//! The specification of the kernels, and the oracle of their tests: slow and obvious code. Its loops over indices find elements through
+//! [`Layout::position`](crate::Layout::position), or by adding strides.
 //!
 //! The expected results for single elements are in [`numbers`](crate::kernel::testing::numbers).
 
@@ -60,8 +60,8 @@ fn column_positions(layout: &Layout, axes: &[usize]) -> (Vec<isize>, Vec<isize>)
     let shape = layout.shape();
     let kept: Vec<usize> = (0..shape.rank()).map(|axis| if axes.contains(&axis) { 1 } else { shape[axis] }).collect();
     let line: Vec<usize> = (0..shape.rank()).map(|axis| if axes.contains(&axis) { shape[axis] } else { 1 }).collect();
-    // The index of an element is the sum of an index among the results and an index within the column, so its distance from the first
-    // element of the buffer is the sum of two distances.
+    // The index of an element is the sum of an index among the results and an index within the column. So its distance from the first element
+    // of the buffer is the sum of two distances.
     let distances = |start: usize, sizes: &[usize]| {
         let mut distances = vec![start as isize];
         for (&size, &stride) in sizes.iter().zip(layout.strides()) {

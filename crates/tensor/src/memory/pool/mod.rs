@@ -1,10 +1,10 @@
 //! A pool of released buffers, kept for later requests of similar size.
 //!
-//! The first use of fresh memory costs a page fault for each page (4 KiB on most systems). This takes longer than the arithmetic that
-//! fills the memory. A training loop requests the same sizes in every step, and gets the same memory each time. Sizes are rounded up to
-//! one of four classes between successive powers of two, so at most a fifth of a buffer is unused. When a released buffer would exceed
-//! the pool's capacity, buffers of the sizes that were requested longest ago return to the system. If no size was requested longer ago
-//! than the released buffer's size, the released buffer returns to the system instead.
+//! The first use of fresh memory costs a page fault for each page (4 KiB on most systems). This takes longer than the arithmetic that fills
+//! the memory. A training loop requests the same sizes in every step, and gets the same memory each time. Sizes are rounded up to one of four
+//! classes between successive powers of two, so at most a fifth of a buffer is unused. When a released buffer would exceed the pool's
+//! capacity, buffers of the sizes that were requested longest ago return to the system. If no size was requested longer ago than the released
+//! buffer's size, the released buffer returns to the system instead. So does a buffer that is larger than the capacity.
 //!
 //! Buffers are aligned to cache lines, because loops over vectors that cross cache lines take about 1.5 times as long. On Linux, large
 //! buffers use huge pages if the system grants them, which avoids TLB misses.
@@ -47,7 +47,8 @@ pub struct PoolStatistics {
     pub fresh: u64,
 }
 
-/// Returns the pool's contents and counters. Requests below 1 KiB do not use the pool and are not counted.
+/// Returns the pool's contents and counters. Requests below 1 KiB do not use the pool and are not counted. While the pool is off, only
+/// requests for the memory of concatenations are counted.
 pub fn pool_statistics() -> PoolStatistics {
     let pool = POOL.lock();
     PoolStatistics {

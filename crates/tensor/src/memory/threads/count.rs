@@ -20,9 +20,10 @@ static THREADS: LazyLock<AtomicUsize> = LazyLock::new(|| {
 
 /// Returns the number of threads that an operation may use, the calling one included.
 ///
-/// This is the number of processors, unless the environment variable `WENGERT_NUM_THREADS` (read when the number is first needed) or
-/// [`set_num_threads`] sets another number. A value of the variable that is not a positive integer is ignored. The number is at most 256,
-/// and always 1 in WebAssembly. On a busy machine, operations may use fewer threads. PyTorch: `torch.get_num_threads`.
+/// This is the number of processors that the process may use, unless the environment variable `WENGERT_NUM_THREADS` or [`set_num_threads`]
+/// sets another number. The variable is read when the number is first needed. A value of the variable that is not a positive integer is
+/// ignored. The number is at most 256, and always 1 in WebAssembly. On a busy machine, operations may use fewer threads. PyTorch:
+/// `torch.get_num_threads`.
 pub fn num_threads() -> usize {
     THREADS.load(Ordering::Relaxed)
 }

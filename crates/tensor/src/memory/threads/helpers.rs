@@ -64,8 +64,8 @@ const EXIT: u8 = 4;
 
 /// The data that a helper reports to the caller.
 struct HelperReport {
-    /// The nanoseconds for which the system suspended the helper while it spun without a task, since the caller last read this number
-    /// and set it to 0. Sleep, trials and pauses below [`MIN_SUSPENSION`] do not count.
+    /// The nanoseconds for which the system suspended the helper while it spun without a task. The caller sets this number to 0 after it has
+    /// read it. Sleep, trials and pauses below [`MIN_SUSPENSION`] do not count.
     suspended: AtomicU64,
     /// The state of the helper's trial (a test whether it has a processor for itself), or the order to end the thread.
     trial: AtomicU8,
@@ -215,12 +215,13 @@ impl Drop for ThreadPool {
 #[derive(Default)]
 struct CallerWait {
     spins: u32,
-    /// The time after the first [`CALLER_SPINS_BEFORE_CLOCK_READ`] turns of this wait. It is `None` before.
+    /// The time after the first [`CALLER_SPINS_BEFORE_CLOCK_READ`] spins of this wait. It is `None` before.
     start: Option<Instant>,
 }
 
 impl CallerWait {
-    /// Spins once. From turn [`CALLER_SPINS_BEFORE_YIELD`] on, yields the processor instead, because a suspended helper may need it.
+    /// Spins once. From call [`CALLER_SPINS_BEFORE_YIELD`] of a wait on, yields the processor instead, because a suspended helper may need
+    /// it.
     fn spin_once(&mut self) {
         self.spins = self.spins.saturating_add(1);
         if self.spins == CALLER_SPINS_BEFORE_CLOCK_READ {

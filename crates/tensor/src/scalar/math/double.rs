@@ -1,5 +1,5 @@
-//! Functions of `f64`, most of them computed by the same methods as for `f32`. The polynomials were fitted for this project, with the smallest
-//! relative error.
+//! Functions of `f64`, most of them computed by the same methods as for `f32`. The polynomials were fitted for this project, with the
+//! smallest relative error.
 #![allow(clippy::excessive_precision)]
 
 use std::f64::consts::{FRAC_2_PI, LN_2, SQRT_2};
@@ -281,9 +281,9 @@ impl FloatMath for f64 {
         Self::is_ordinary(x) & (y.abs() < 1e20)
     }
 
-    /// Computes xʸ = 2^(y log₂ x) for arguments that satisfy [`is_ordinary_pow`](Self::is_ordinary_pow), if the processor has FMA instructions; error at
-    /// most 1 unit in the last place. The logarithm and its product with y are sums of two numbers. For x = m 2ⁿ, it computes
-    /// log₂ m = s (A + s² (B + s² Q(s²))) with s = (m - 1)/(m + 1). Here A and B are constants, and Q is a polynomial.
+    /// Computes xʸ = 2^(y log₂ x) for arguments that satisfy [`is_ordinary_pow`](Self::is_ordinary_pow), if the processor has FMA
+    /// instructions; error at most 1 unit in the last place. The logarithm and its product with y are sums of two numbers. For x = m 2ⁿ, it
+    /// computes log₂ m = s (A + s² (B + s² Q(s²))) with s = (m - 1)/(m + 1). Here A and B are constants, and Q is a polynomial.
     #[inline(always)]
     fn pow_ordinary<const FMA: bool>(x: f64, y: f64) -> f64 {
         const A: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];

@@ -165,8 +165,8 @@ pub(crate) trait FloatMath:
     fn ndtr<const FMA: bool>(x: Self) -> Self;
     /// Returns true if the argument of a sine is small enough that multiples of π/2 can be subtracted with the constants of this module.
     fn is_moderate_angle(x: Self) -> bool;
-    /// Computes sin(x + `quarters` π/2) for arguments that satisfy [`is_moderate_angle`](Self::is_moderate_angle); error at most 1 unit in the last
-    /// place.
+    /// Computes sin(x + `quarters` π/2) for arguments that satisfy [`is_moderate_angle`](Self::is_moderate_angle); error at most 1 unit in
+    /// the last place.
     fn sine<const FMA: bool>(x: Self, quarters: u64) -> Self;
     /// Returns true if [`pow_ordinary`](Self::pow_ordinary) supports this base and exponent.
     fn is_ordinary_pow(x: Self, y: Self) -> bool;
@@ -478,8 +478,8 @@ mod tests {
         (f64::from(got) - f64::from(rounded)).abs() / unit
     }
 
-    /// Returns the worst error of each of two versions of a function over a dense sample of all f32: both signs, every exponent, and the
-    /// special values.
+    /// Returns the worst error of each of two versions of a function over a dense sample of all f32. The sample has both signs, every
+    /// exponent, and the special values.
     fn worst(ours: [fn(f32) -> f32; 2], exact: fn(f64) -> f64) -> [(f64, f32); 2] {
         let special = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MIN_POSITIVE, f32::MAX, 1.0, -1.0];
         let sample = (0..=u32::MAX).step_by(2053).map(f32::from_bits);
@@ -562,7 +562,8 @@ mod tests {
         }
     }
 
-    /// Checks that the bits of a result do not depend on its position in a block, on special values next to it, or on the block's length.
+    /// Checks that the bits of a result do not depend on the block's length, on the result's position in the block, or on special values
+    /// beside it.
     #[test]
     fn a_value_does_not_depend_on_its_neighbours() {
         fn check<T: BlockKernels>(of: fn(f32) -> T, bits: fn(T) -> u64) {

@@ -35,8 +35,8 @@ pub(crate) fn tan<const FMA: bool>(x: f64) -> f64 {
     (if odd { -cosine } else { sine }) / (if odd { sine } else { cosine })
 }
 
-/// Returns the sine and the cosine of x - n π/2 for the nearest integer n, and a number that has the last two bits of n. The argument must
-/// satisfy [`is_moderate_angle`].
+/// Returns the sine and the cosine of x - n π/2, where n is the integer nearest to 2x/π. Also returns a number that has the last two bits of
+/// n. The argument must satisfy [`is_moderate_angle`].
 #[inline(always)]
 fn sine_and_cosine<const FMA: bool>(x: f64) -> (f64, f64, u64) {
     let shifted = fma::<FMA, _>(x, FRAC_2_PI, ROUND);
@@ -193,8 +193,8 @@ pub(crate) fn erfinv<const FMA: bool>(x: f64) -> f64 {
     (y + step * fma::<FMA, _>(y, step, 1.0)).copysign(x)
 }
 
-/// Returns true if [`log_gamma`] computes the result for `x` to the precision of `f32`: for positive finite numbers except near the zeros 1
-/// and 2, where digits cancel.
+/// Returns true if [`log_gamma`] computes the result for `x` to the precision of `f32`. This is so for positive finite numbers, except near
+/// the zeros 1 and 2, where digits cancel.
 #[inline(always)]
 pub(crate) fn has_log_gamma(x: f64) -> bool {
     (x > 0.0) & (x < f64::INFINITY) & ((x - 1.0).abs() > 1e-4) & ((x - 2.0).abs() > 1e-4)

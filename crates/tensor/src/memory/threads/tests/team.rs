@@ -1,5 +1,5 @@
 //! Tests of the protocol between a caller and its helpers, in which the test chooses the order of the actions. The model check in the
-//! workspace's tests runs every order.
+//! workspace's tests runs every order with a few preemptions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
