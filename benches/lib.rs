@@ -95,9 +95,9 @@ pub fn peak_flops() -> f64 {
 /// vectors per cycle after a latency of 4 or 5 cycles, so 10 vectors reach the peak.
 const CHAINS_OF_AVX512: usize = 16 * 16;
 
-/// The number of chains without AVX-512: 12 vectors of 8 elements in the 16 registers of AVX2, or 24 vectors of 4 elements in the 32 registers
-/// of NEON. Two registers of AVX2 hold the constants. With more totals than registers the figure is too low: with AVX2 on an AMD EPYC (Zen 4),
-/// 96 chains reach 118 GFLOP/s on one core, and 256 chains 54.
+/// The number of chains without AVX-512. AVX2 has 16 registers, for 12 vectors of 8 elements and two constants. NEON has 32 registers, for 24
+/// vectors of 4 elements. With more totals than registers the figure is too low. With AVX2 on one core of an AMD EPYC (Zen 4), 96 chains reach
+/// 118 GFLOP/s, and 256 chains 54.
 const CHAINS: usize = 12 * 8;
 
 /// Makes `rounds` multiply-adds in each of several independent chains. Returns the number of chains, which depends on the instruction set.

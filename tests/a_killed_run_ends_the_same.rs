@@ -1,5 +1,5 @@
 //! A training run that is killed (SIGKILL) and resumed from its last checkpoint ends with the same bits as an uninterrupted
-//! run: weights, running statistics, moments and the state of the generator.
+//! run. The test compares weights, running statistics, moments and the state of the generator.
 //!
 //! The run is a separate process: this program with [`child`] as its only test.
 

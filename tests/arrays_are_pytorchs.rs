@@ -1,5 +1,5 @@
-//! Quantiles, searches, covariances, reductions by index, samples at grids, integrals, products, distances, rearrangements and others: they
-//! have PyTorch's values, first and second derivatives, and error sentences. `tools/array_cases.py` wrote the cases.
+//! Operations on arrays have PyTorch's values, first and second derivatives, and error sentences. They are quantiles, searches, covariances,
+//! reductions by index, samples at grids, integrals, products, distances, rearrangements and others. `tools/array_cases.py` wrote the cases.
 
 use serde_json::Value;
 use wengert::prelude::*;

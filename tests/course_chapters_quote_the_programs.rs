@@ -1,5 +1,5 @@
 //! The chapters of the course quote the programs as they are: each piece of code marked `rust,ignore` is in the program of its
-//! chapter, and each program has a chapter that the summary lists.
+//! chapter. Each program has a chapter that the summary lists.
 
 use crate::sources::{files, root, text};
 

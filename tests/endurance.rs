@@ -1,4 +1,4 @@
-//! A million small steps of training with shapes that never repeat, on two threads at once: memory stays flat, and a program
+//! A million small steps of training with shapes that never repeat, on two threads at once. The memory stays flat, and a program
 //! gives the same bits afterwards as in a fresh process. `tools/endurance.py` runs this test.
 
 #![cfg(target_os = "linux")]

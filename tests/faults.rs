@@ -1,6 +1,6 @@
-//! Faults of the caller's code and of the system leave the library working: panics in closures and in custom operations, between
-//! and beside parallel sections; threads that end; destructors of thread-local variables; one thread; a system that starts no
-//! thread; a full standard error. After each fault, a program gives the same bits as before.
+//! Faults of the caller's code and of the system leave the library working. After each fault, a program gives the same bits as before.
+//! The caller's faults are panics in closures and in custom operations, threads that end, and destructors of thread-local variables. The
+//! system's faults are a system that starts no thread, and a full standard error. Another test uses 1 to 64 threads.
 
 #![cfg(unix)]
 

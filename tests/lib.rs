@@ -16,7 +16,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a figure of this process's memory in bytes, from the line `name` of `/proc/self/status`: `VmRSS` is the resident memory, `VmPeak`
+/// Returns a figure of this process's memory in bytes, from the line `name` of `/proc/self/status`. `VmRSS` is the resident memory, `VmPeak`
 /// the largest address space until now. Linux writes these figures in KiB, whatever the size of a page is.
 ///
 /// # Panics

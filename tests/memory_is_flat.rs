@@ -1,5 +1,5 @@
-//! The memory of a training loop does not grow with the number of steps: small steps, large steps, and shapes that never
-//! repeat.
+//! The memory of a training loop does not grow with the number of steps: small steps, large steps, shapes that never repeat, and
+//! numbers that never repeat.
 
 #![cfg(target_os = "linux")]
 

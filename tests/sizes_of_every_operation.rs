@@ -2,9 +2,9 @@
 //! never panics except at the caller's line, as documented. It never aborts or runs for hours, and needs at most [`MOST_BYTES`] of
 //! memory.
 //!
-//! The operations are the rows of the tables of `gradcheck_every_operation`. They run in a process of their own with
-//! little memory: this program with [`child`] as its only test. If this process ends or stands still, the parent
-//! reports the case and continues with the next one.
+//! The operations are the rows of the tables of `gradcheck_every_operation`, without the rows of operations on integers. They run in a process of their
+//! own with little memory: this program with [`child`] as its only test. If this process ends or stands still, the parent reports the case
+//! and continues with the next one.
 
 #![cfg(target_os = "linux")]
 

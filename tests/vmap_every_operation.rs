@@ -1,11 +1,11 @@
 //! Tests that `vmap` of every operation equals a loop over the examples.
 //!
 //! The tests compare values, derivatives in both modes, and derivatives that are taken inside `vmap` and differentiated once
-//! more. They cover every choice of operands that differ between examples, with the examples along any dimension. The
+//! more. They cover the choices of operands that differ between examples, with the examples along different dimensions. The
 //! operations and the operands come from `gradcheck_every_operation`.
 //!
-//! Another test checks that `vmap` is not a loop: the number of recorded nodes does not grow with the number of examples,
-//! except for the operations in [`LOOPS`].
+//! Another test checks that `vmap` is not a loop. The number of recorded nodes must not grow with the number of examples. The operations in
+//! [`LOOPS`] are exceptions.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

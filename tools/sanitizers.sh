@@ -8,7 +8,7 @@
 #             keeps no buffers, so that an access to a released buffer is found. SETS names the instruction sets.
 #   thread    ThreadSanitizer over the memory and the threads.
 #   miri      Miri over the shapes and the memory. It interprets a program and knows no vector instructions.
-#   valgrind  Memcheck over the memory and a part of the kernels. It does not know AVX-512, so it uses AVX2.
+#   valgrind  Memcheck over the memory, indexing and a part of the kernels. It does not know AVX-512, so it uses AVX2.
 # thread and miri use the package of the lower folders, which tools/mutants.py writes. They need a nightly toolchain with the sources
 # of the standard library: rustup component add rust-src miri --toolchain nightly
 # The builds go to target/sanitizers. FILTER names the tests; the default is all for address, and the parts named above otherwise.

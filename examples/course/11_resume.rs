@@ -1,6 +1,6 @@
 //! 11. `Fit`, the loop as a library, and a training run that survives an interruption.
 //!
-//! `Fit` runs the loop of the last examples and writes its state after each epoch: the model, the state of the optimiser, the
+//! `Fit` runs the loop of the last examples. It writes its state after each epoch: the model, the state of the optimiser, the
 //! random generator and the history. After Ctrl-C, a crash or a power failure, `--resume` goes on after the last complete epoch.
 //! The result has the same bits as the result of a training run without an interruption.
 

@@ -1,6 +1,6 @@
 //! 13. Looking at the mistakes.
 //!
-//! A percentage does not say why a network is wrong. This example trains the convolutional network of example 12, and writes a page with
+//! A percentage does not say why a network is wrong. This example trains the convolutional network of example 12. It writes a page with
 //! the curves, the table of confused classes, and the digits with the worst predictions. Some of them are shifted or slanted, and some
 //! are hard to read for a person too.
 //!

@@ -24,7 +24,7 @@ fn safe_entropy(p: Var<'_, f64>) -> Var<'_, f64> {
     -(p * (p + p.value().eq(0.0).cast::<f64>()).log()).sum(..)
 }
 
-/// The distances of points `[n, 2]` from the origin.
+/// Returns the distances of points `[n, 2]` from the origin.
 fn distances(points: Var<'_, f64>) -> Var<'_, f64> {
     points.square().sum(1).sqrt()
 }

@@ -49,8 +49,8 @@ fn private_means(gradients: [Tensor; 2], bound: f32, noise: f32, generator: &mut
     })
 }
 
-/// Returns ε after `steps` steps, each on a random part of the data to which each sample belongs with probability `q`, for noise whose
-/// standard deviation is `sigma` times the bound. (Mironov, Talwar and Zhang 2019, "Rényi differential privacy of the sampled Gaussian
+/// Returns ε after `steps` steps. Each step uses a random part of the data, to which a sample belongs with probability `q`. The standard
+/// deviation of the noise is `sigma` times the bound. (Mironov, Talwar and Zhang 2019, "Rényi differential privacy of the sampled Gaussian
 /// mechanism", 3.3; the conversion to ε and δ is proposition 3 of Mironov 2017.)
 fn epsilon(q: f64, sigma: f64, steps: usize) -> f64 {
     let of_order = |order: i32| {

@@ -17,7 +17,7 @@ fn main() -> ExitCode {
 
 /// The number of carts that run at the same time.
 const CARTS: usize = 32;
-/// The number of steps of 0.02 s after which the task counts as solved.
+/// The largest number of steps of 0.02 s in an episode.
 const LONGEST: usize = 300;
 
 /// Returns the carts `[CARTS, 4]` after one step of 0.02 s. The columns are position and speed of the cart, and angle
@@ -42,8 +42,8 @@ fn upright(state: &Tensor) -> Tensor {
     x.abs().lt(2.4).logical_and(angle.abs().lt(12f32.to_radians())).cast()
 }
 
-/// One episode of each cart: states `[steps, CARTS, 4]`, pushes `[steps, CARTS]`, and `alive` `[steps, CARTS]`, which is 1
-/// while a cart's pole is upright and then 0.
+/// One episode of each cart: states `[steps, CARTS, 4]`, pushes `[steps, CARTS]`, and `alive` `[steps, CARTS]`. An element of `alive` is 1
+/// while the cart is on its track with the pole upright, and then 0.
 struct Episodes {
     states: Tensor,
     pushes: Tensor,

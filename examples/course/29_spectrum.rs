@@ -12,8 +12,9 @@ use wengert::fft::{Norm, prelude::*, rfftfreq};
 use wengert::prelude::*;
 use wengert_course::{Chart, Options, Result, row_svg, run};
 
-/// The number of samples of the recording, and the number of samples per second.
+/// The number of samples of the recording.
 const SAMPLES: usize = 512;
+/// The number of samples per second.
 const RATE: f64 = 64.0;
 /// The band of the tones, in Hz.
 const BAND: std::ops::Range<f64> = 4.0..16.0;

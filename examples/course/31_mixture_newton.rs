@@ -1,8 +1,9 @@
 //! 31. Newton's method: a mixture of three normal distributions, fitted in a few steps.
 //!
-//! Gradient descent knows the slope. Newton's method also knows how the slope changes: it solves H s = -g with the Hessian matrix H of all
-//! parameters and makes step s. Far from the minimum a Hessian may have negative curvature. Then a multiple of the identity is added until
-//! a Cholesky factor exists (K. Levenberg 1944, D. Marquardt 1963). Close to the minimum each step doubles the number of right digits.
+//! Gradient descent knows the slope. Newton's method also knows how the slope changes: it solves H s = -g with the gradient g and the
+//! Hessian matrix H of all parameters, and makes the step s. Far from the minimum a Hessian may have negative curvature. Then a multiple of
+//! the identity is added until a Cholesky factor exists (K. Levenberg 1944, D. Marquardt 1963). Close to the minimum each step doubles the
+//! number of right digits.
 
 use std::f64::consts::TAU;
 use std::process::ExitCode;

@@ -16,8 +16,9 @@ fn main() -> ExitCode {
     run(options.count("epochs", 20, "Number of passes over the digits"), compare)
 }
 
-/// The number of hidden layers, and of the values in each of them.
+/// The number of hidden layers.
 const LAYERS: usize = 10;
+/// The number of values in each hidden layer.
 const WIDTH: usize = 64;
 
 fn network(normalised: bool, generator: &mut Generator) -> Sequential {

@@ -1,7 +1,7 @@
 //! 34. Label smoothing: a network that is not too sure.
 //!
 //! Cross-entropy wants the probability 1 for the right class. No score is large enough for this, so the scores grow as long as the training
-//! lasts, and the network becomes sure of its wrong answers too. Label smoothing asks for less: with 0.1, the right class of ten should get
+//! lasts. The network becomes sure of its wrong answers too. Label smoothing asks for less: with 0.1, the right class of ten should get
 //! 0.91 and each other class 0.01. (Szegedy et al. 2015, "Rethinking the Inception architecture for computer vision".)
 
 use std::process::ExitCode;

@@ -27,7 +27,7 @@ use wengert::prelude::*;
 
 use course::{DIGITS, Options, Result, run};
 
-/// The library of the course. This example uses only its command-line options.
+/// The library of the course. This example uses only its command-line options and the path of the digits.
 #[allow(dead_code, unused_imports)]
 #[path = "src/lib.rs"]
 mod course;

@@ -1,4 +1,4 @@
-//! A Gaussian process latent variable model: each point has a hidden place in a plane, and each coordinate of the data is a Gaussian process
+//! A Gaussian process latent variable model. Each point has a hidden place in a plane, and each coordinate of the data is a Gaussian process
 //! over these places. A port of HIPS/autograd's `gplvm.py`.
 
 use std::process::ExitCode;

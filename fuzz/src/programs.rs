@@ -18,7 +18,7 @@ const TOLERANCE: f64 = 1e-8;
 /// The number of examples in a batch.
 const BATCH: usize = 3;
 
-/// An operation: its kind, the numbers of its operands, and a parameter.
+/// An operation: its kind, the indices of its two operands, and a parameter.
 struct Step([usize; 4]);
 
 /// Returns the inputs and the operations, or `None` for fewer than three bytes. An input is a shape, and true if its

@@ -249,8 +249,8 @@ impl<'t, T: Float + Stores> Backward<'t, '_, T> {
         }
     }
 
-    /// Compares reverse mode with forward mode: ⟨J v, u⟩ = ⟨v, Jᵀ u⟩ for the Jacobian J, random tangents v of the inputs, and the
-    /// upstream gradients u. This needs no expected values. If a term is not finite, the products are not compared. The check runs only in
+    /// Compares reverse mode with forward mode: ⟨J v, u⟩ = ⟨v, Jᵀ u⟩. J is the Jacobian, v are random tangents of the inputs, and u are the
+    /// upstream gradients. This needs no expected values. If a term is not finite, the products are not compared. The check runs only in
     /// f64, because f32 has the same rules.
     fn modes_agree(
         &self,

@@ -1,7 +1,8 @@
 //! Imports go down only, and folders do not import what `docs/levels.md` refuses them.
 //!
-//! The page lists the folders of each crate, lowest first. These tests read every import of the crates. They fail, with file,
-//! line and import, if an import points up, if files import each other in a circle, or if a row of the page refuses an import.
+//! The page lists the folders of each crate, lowest first. These tests read every import of the crates. They fail if an
+//! import points up, if files import each other in a circle, or if a row of the page refuses an import. The message has the file, the line and
+//! the import.
 //!
 //! An import is a path in a `use` line, or a path in the code that begins with `crate`, `super`, `self`, a child module or an imported
 //! name. A re-export is not an import; it is followed to the file that has the item. Test code does not count. The tests read text, so they

@@ -1,4 +1,4 @@
-//! Times linear algebra with nalgebra or faer, and prints the same columns as `benches/linalg.rs`: operation, element type, size of the
+//! Times linear algebra with nalgebra or faer. Prints the same columns as `benches/linalg.rs`: operation, element type, size of the
 //! matrices, number of matrices, library, microseconds.
 //!
 //! ```text

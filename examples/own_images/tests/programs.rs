@@ -1,5 +1,5 @@
-//! Tests that the program learns three classes of images, ends its training early if the validation score no longer improves, and can resume
-//! an interrupted training run.
+//! Tests that the program learns three classes of images, and ends its training early if the validation score no longer improves. Also tests
+//! that it can resume an interrupted training run.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
