@@ -10,8 +10,8 @@ fn sums(c: &mut Criterion) {
     let mut group = c.benchmark_group("sum");
     let x = Tensor::<f32>::ones([1024, 1024]);
     group.throughput(Throughput::Bytes(4 * x.numel() as u64));
-    group.bench_function("rows", |b| b.iter(|| black_box(&x).sum(0)));
-    group.bench_function("columns", |b| b.iter(|| black_box(&x).sum(1)));
+    group.bench_function("axis 0", |b| b.iter(|| black_box(&x).sum(0)));
+    group.bench_function("axis 1", |b| b.iter(|| black_box(&x).sum(1)));
     group.bench_function("all", |b| b.iter(|| black_box(&x).sum(..)));
     group.finish();
     let mut group = c.benchmark_group("rows");
@@ -26,9 +26,9 @@ fn limits(_: &mut Criterion) {
     let x = Tensor::<f32>::ones([SIDE, SIDE]);
     let len = SIDE * SIDE;
     against_traffic("sum of all, 4096x4096", len, 1, false, || drop(black_box(x.sum(..))));
-    against_traffic("sum of rows, 4096x4096", len, 1, false, || drop(black_box(x.sum(0))));
-    against_traffic("sum of columns, 4096x4096", len, 1, false, || drop(black_box(x.sum(1))));
-    against_traffic("amax of columns, 4096x4096", len, 1, false, || drop(black_box(x.amax(1))));
+    against_traffic("sum over axis 0, 4096x4096", len, 1, false, || drop(black_box(x.sum(0))));
+    against_traffic("sum over axis 1, 4096x4096", len, 1, false, || drop(black_box(x.sum(1))));
+    against_traffic("amax over axis 1, 4096x4096", len, 1, false, || drop(black_box(x.amax(1))));
 }
 
 criterion_group!(benches, limits, sums);

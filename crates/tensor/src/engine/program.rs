@@ -63,7 +63,10 @@ impl Program {
     pub fn new(inputs: u32, instructions: Vec<Instruction>, outputs: Vec<Output>, row_axis: Option<usize>) -> Self {
         for (position, instruction) in instructions.iter().enumerate() {
             let defined = inputs + position as u32;
-            assert!(instruction.operands().all(|value| value < defined), "{instruction:?} reads what is not there yet");
+            assert!(
+                instruction.operands().all(|value| value < defined),
+                "{instruction:?} reads a value that is not defined yet"
+            );
             let reduces = matches!(instruction, Instruction::Reduce(..));
             assert!(!reduces || row_axis.is_some(), "{instruction:?} needs rows");
         }

@@ -69,7 +69,7 @@ pub(crate) fn run<T: Float>(
             next += 1;
         }
         let value = |number: u32| &values[number as usize * block_len..][..count];
-        for ((output, result), &concatenated_row_lens) in
+        for ((output, result), &concatenated_row_len) in
             program.outputs().iter().zip(&mut results).zip(concatenated_row_lens)
         {
             match output {
@@ -78,7 +78,7 @@ pub(crate) fn run<T: Float>(
                     let put = |(k, &number): (usize, &u32)| {
                         rows::write_concatenated_part(
                             Operand::Slice(value(number)),
-                            concatenated_row_lens,
+                            concatenated_row_len,
                             (k, numbers.len()),
                             result,
                         );

@@ -127,7 +127,10 @@ fn choose_set() -> InstructionSet {
         Some(name) => match name.to_str().and_then(InstructionSet::from_name) {
             Some(requested) if requested.is_supported() => requested,
             _ => {
-                log::warn!("WENGERT_SIMD={} is not one of what this machine has; {best} is used", name.display());
+                log::warn!(
+                    "WENGERT_SIMD={} names no instruction set of this processor; {best} is used",
+                    name.display()
+                );
                 best
             }
         },

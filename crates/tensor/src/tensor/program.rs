@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "reads what is not there yet")]
+    #[should_panic(expected = "reads a value that is not defined yet")]
     fn an_instruction_reads_only_what_is_before_it() {
         Program::new(1, vec![Instruction::Unary(Unary::Exp, 1)], vec![Output::Whole(1)], None);
     }

@@ -108,9 +108,9 @@ impl Placements<'_> {
         readers.into_iter().filter_map(|(id, found)| several(id, found)).filter(transposed).collect()
     }
 
-    /// Returns the step of a value that no kernel (fused program) computes. If `copied_transposes` is true, the step of a view copies the
+    /// Returns the step of a value that no kernel (fused program) computes. If `is_copied` is true, the step of a view copies the
     /// elements in row-major order.
-    fn separate_step(&self, id: Id, copied_transposes: bool, buffers: &mut BufferIndices) -> Step {
+    fn separate_step(&self, id: Id, is_copied: bool, buffers: &mut BufferIndices) -> Step {
         let value = self.values.list[id as usize];
         let reads = self.reads(id).iter().map(|&read| self.operand_ref(read, buffers)).collect();
         let work = match value.definition {
@@ -123,7 +123,7 @@ impl Placements<'_> {
                 let copies = matches!(view, View::Reshape(_))
                     && from.numel() >= MANY_TERMS
                     && from.numel() != self.values.shape(x).numel();
-                if copied_transposes || copies {
+                if is_copied || copies {
                     Work::Copy(view.clone(), from.clone())
                 } else {
                     Work::View(view.clone(), from.clone())

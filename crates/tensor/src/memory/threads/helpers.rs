@@ -120,7 +120,7 @@ impl ThreadPool {
             match (self.spawn)(format!("wengert-{seat}"), Box::new(run)) {
                 Ok(thread) => self.helpers.push(Helper { thread, report }),
                 Err(error) => {
-                    log::warn!("no thread could be started ({error}); going on with {}", self.helpers.len() + 1);
+                    log::warn!("cannot start a thread ({error}); the number of threads is {}", self.helpers.len() + 1);
                     self.has_refused = true;
                 }
             }
