@@ -101,7 +101,8 @@ pub enum Error {
     /// A file that would be larger than 2 GiB, the limit of Protocol Buffers.
     #[error("the file would have at least {bytes} bytes; an ONNX file has at most 2147483647")]
     TooLarge {
-        /// The size of the file, or of its tensors up to the first that exceeds the limit.
+        /// A lower bound of the size of the file: the size of the part at which the limit was exceeded. The part is a tensor, several
+        /// tensors, the graph or the file.
         bytes: usize,
     },
 

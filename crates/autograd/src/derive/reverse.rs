@@ -95,7 +95,7 @@ impl<'t, T: Float> Tape<T> {
         self.reverse(outputs, inputs, Site::here("vjp"))
     }
 
-    /// Does the same as [`reverse`](Self::reverse), but a gradient is zeros if no output depends on the input.
+    /// Does the same as [`try_vjp`](Self::try_vjp), but returns zeros for an input on which no output depends.
     pub(crate) fn reverse_or_zeros(
         &'t self,
         outputs: &[(Var<'t, T>, Var<'t, T>)],

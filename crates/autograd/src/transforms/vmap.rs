@@ -219,7 +219,8 @@ impl<'t, T: Float> Batch<'t, T> {
         if self.size == 0 || !tape.any_depends_on(&observed, &sources) {
             return tape.batch(&results, &replaced, self.size, self.at);
         }
-        // The operations that `f` records may depend on the values of the example, so `f` is called for each example.
+        // `f` requested a value that depends on the example. The operations that it records may depend on this value, so `f` is called for
+        // each further example.
         wengert_tensor::check_list::<[u8; EXAMPLE_BYTES]>(self.size, self.at)?;
         let mut rows: Vec<Vec<Var<'t, T>>> = results.into_iter().map(|result| vec![result]).collect();
         let n_changes = tape.changes().len();

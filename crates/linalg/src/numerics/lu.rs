@@ -19,7 +19,7 @@ const MAX_STACK_PANEL: usize = 64;
 
 /// Replaces a matrix of `rows` rows and `columns` columns by its factors L (below the diagonal) and U. Writes to `pivots`, for each of the
 /// first min(`rows`, `columns`) rows, the row with which it was exchanged, counted from 1. If U has a zero on its diagonal, returns the
-/// number of the first one, counted from 1.
+/// number of the first one, counted from 1. Otherwise returns `None`. Returns an error if there is not enough memory.
 pub(crate) fn lu_factor<T: Float>(
     a: &mut [T],
     (rows, columns): (usize, usize),

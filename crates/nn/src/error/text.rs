@@ -53,7 +53,8 @@ pub(super) fn list_names(names: &[String]) -> String {
     }
 }
 
-/// Returns the advice for a loss or gradient that is not finite. `origin` is the first operation with a result that is not finite.
+/// Returns the advice for a loss or gradient that is not finite. `origin` is the operation or leaf that
+/// [`Tape::first_non_finite`](wengert_autograd::Tape::first_non_finite) found, or `None` if it found nothing.
 pub(super) fn hint_for(origin: Option<&NonFinite>) -> &'static str {
     match origin {
         Some(origin) if origin.operation == "constant" => {

@@ -30,8 +30,8 @@ pub struct Plateau {
     pub lr: f64,
     /// The measure that counted as the last improvement. Later measures are compared with it. Before the first improvement, it is infinite.
     pub best: f64,
-    /// The number of measures without an improvement since the last improvement or reduction of the rate. During a cooldown it is 0.
-    /// PyTorch: `num_bad_epochs`.
+    /// The number of measures in a row without an improvement. An improvement, a reduction of the rate and each measure of a cooldown set it
+    /// to 0. So does a reduction that is too small to be made. PyTorch: `num_bad_epochs`.
     pub waited: u64,
     /// The number of further measures that will not count towards a reduction, because the rate has just been reduced. PyTorch:
     /// `cooldown_counter`.

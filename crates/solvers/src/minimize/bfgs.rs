@@ -20,7 +20,7 @@ impl Bfgs {
         }
     }
 
-    /// Returns true if no update has been made, so the length of the direction has no meaning.
+    /// Returns true if no update has been made since the start or the last reset. The length of the direction then has no meaning.
     pub(super) fn is_new(&self) -> bool {
         self.inverse.is_none()
     }

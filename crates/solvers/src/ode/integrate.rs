@@ -118,7 +118,7 @@ pub(super) fn integrate<T: Float>(
 }
 
 /// Takes equal steps in each interval between the times, and appends the state at each later time to `rows`. Returns an
-/// error if a state is not finite, or there are more steps than `max_steps`.
+/// error if a state is not finite, or there are more steps than `max_steps`. Also returns the errors of `stepper` and `field`.
 fn integrate_fixed<T: Float>(
     settings: &Settings,
     mut stepper: Explicit<T>,

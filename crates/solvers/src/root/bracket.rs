@@ -106,8 +106,8 @@ impl Brentq {
         self.find(&f, a, b, Site::here("call"))
     }
 
-    /// Records the root as an operation on the tape of the arguments `args`. At least one argument is needed. Its derivatives follow from the
-    /// implicit function theorem, in both modes and of every order.
+    /// Records the root as an operation on the tape of the arguments `args`. At least one argument is needed. The root's derivatives follow
+    /// from the implicit function theorem, in both modes and of every order.
     ///
     /// ```
     /// # mod wengert { pub use wengert_autograd::prelude; pub use wengert_solvers as solvers; }

@@ -95,7 +95,7 @@ impl<const D: usize> MaxPool<D> {
     ///
     /// # Errors
     ///
-    /// If the shape of `x` does not fit. The error names the layer.
+    /// If the shape of `x` does not fit, `x` cannot be evaluated, or there is not enough memory. The error names the layer.
     pub fn try_forward_with_indices<'t, T: Float>(&self, x: Var<'t, T>) -> Result<(Var<'t, T>, Tensor<i64>)> {
         let (kernel, options) = self.window.size_and_options();
         let pooled = match D {

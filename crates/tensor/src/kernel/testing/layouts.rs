@@ -81,8 +81,8 @@ impl Recipe {
             let kept = if axis.stretch { 1 } else { size };
             axis.around.0 + axis.around.1 + if kept == 0 { 0 } else { (kept - 1) * axis.step + 1 }
         };
-        // Limits the size of buffers, so that many cases can run. A dimension with which the buffer would be too large is neither cut out
-        // of a larger one nor repeated.
+        // Limits the size of buffers, so that many cases can run. A dimension with which the buffer would be too large is not cut out of
+        // a larger one, repeated or reversed.
         let mut total = 1;
         for (axis, &wanted) in axes.iter_mut().zip(shape.iter()) {
             if total * size(axis, wanted) > 1 << 14 {

@@ -264,7 +264,7 @@ impl Composite<2> for LogSumOfPowers {
 #[twins(blanket)]
 pub trait Masking: TensorLike<Elem: Element> {
     /// Returns `value`, a number or an array of rank 0, where `mask` is true, and `self` elsewhere. `mask` and `self` broadcast. The
-    /// derivative is 0 at replaced elements. PyTorch: `masked_fill`.
+    /// gradient of `self` is 0 at replaced elements. If `value` is a variable, these elements give its gradient. PyTorch: `masked_fill`.
     fn try_masked_fill(&self, mask: impl MaskOperand<Self>, value: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("masked_fill");
         masked_fill(self, &mask.to_mask(self, at)?, value, at)

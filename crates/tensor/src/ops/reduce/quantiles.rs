@@ -1,8 +1,8 @@
 //! Quantiles along a dimension.
 //!
 //! The quantile at fraction q of n sorted elements has the rank q (n - 1), counted from 0. If the rank is not a whole number,
-//! [`QuantileInterpolation`] gives the value. The positions of the elements are computed from plain data, so the gradient flows to these
-//! elements.
+//! [`QuantileInterpolation`] chooses the rule for the value. The positions of the elements have no derivative. The gradient flows to the
+//! elements at these positions.
 
 use wengert_macros::twins;
 
