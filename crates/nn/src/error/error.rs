@@ -307,7 +307,8 @@ pub enum Error {
         batch: u64,
         /// A description of the value that is not finite.
         what: String,
-        /// The first operation whose result is not finite, with its line of code. `None` if there is no such operation.
+        /// The operation or leaf that [`Tape::first_non_finite`](wengert_autograd::Tape::first_non_finite) found, with its line of code. `None`
+        /// if it found nothing.
         origin: Option<Box<wengert_autograd::NonFinite>>,
     },
 

@@ -494,8 +494,8 @@ fn describe_non_finite<T: Float>(model: &dyn Module<T>, loss: T, gradients: &Gra
     Some(format!("the loss is {loss}, the gradient of '{path}' is not finite"))
 }
 
-/// Returns the first operation whose result is not finite, in the computation of the loss or of its derivative, or
-/// `None` if all results are finite. The caller has recorded the loss again on `tape`. This function records the
+/// Returns the operation or leaf that [`Tape::first_non_finite`] finds in the computation of the loss or of its derivative, or `None` if it
+/// finds nothing. The caller has recorded the loss again on `tape`. This function records the
 /// derivative.
 #[precompiled]
 fn find_non_finite_origin<'t, T: Float>(
