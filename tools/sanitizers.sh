@@ -42,7 +42,8 @@ check_address() {
     done
     mkdir -p "$CARGO_TARGET_DIR"
     # These tests leak memory on purpose: for static views, static tapes, and the payloads of panics.
-    printf 'leak:%s\n' tensor::interop::tests memory::threads::tests results_of_another_tape_are_refused inference_takes_every_form_of_inputs >"$CARGO_TARGET_DIR/leaks.txt"
+    printf 'leak:%s\n' tensor::interop::tests memory::threads::tests results_of_another_tape_are_refused \
+        inference_takes_every_form_of_inputs >"$CARGO_TARGET_DIR/leaks.txt"
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address WENGERT_TEST_NO_POOL=1
     export LSAN_OPTIONS=suppressions=$CARGO_TARGET_DIR/leaks.txt:print_suppressions=0
     cargo "${all[@]}" --no-run
@@ -88,9 +89,10 @@ check_valgrind() {
         echo "valgrind: NOT RUN, it is not installed"
         return
     fi
-    local program
+    local program parts
     program=$(cargo "${tests[@]}" --no-run 2>&1 | sed -n 's/.*Executable.*(\(.*\))/\1/p')
-    for part in ${FILTER:-memory ops::index kernel::elementwise kernel::pool kernel::reduce kernel::scan kernel::step kernel::transpose}; do
+    parts='memory ops::index kernel::elementwise kernel::pool kernel::reduce kernel::scan kernel::step kernel::transpose'
+    for part in ${FILTER:-$parts}; do
         WENGERT_SIMD=avx2 PROPTEST_CASES=8 report "valgrind, $part" \
             valgrind --quiet --error-exitcode=1 "$program" --test-threads=1 "$part"
     done

@@ -5,7 +5,7 @@
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Evaluate;
-use wengert_tensor::plan::{ByNode, Expression, Index, Op, Sameness, Subgraph, plan_for};
+use wengert_tensor::plan::{ByNode, Expression, NodeIndex, Op, ResultOrigin, Subgraph, plan_for};
 use wengert_tensor::{self as tensor, Float, Site, Tensor};
 
 use crate::record::Evaluations;
@@ -63,13 +63,13 @@ impl<T: Float> Tape<T> {
 
     /// Returns the values of the nodes `roots`, in order. Also computes the other nodes of their groups, and stores all these values on the
     /// tape.
-    pub(crate) fn evaluate(&self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    pub(crate) fn evaluate(&self, roots: &[NodeIndex], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         if self.record.borrow().n_observers > 0 {
             self.record.borrow_mut().observed_nodes.extend_from_slice(roots);
         }
         let NodeValues { nodes, values } = {
             let record = self.record.borrow();
-            let value = |&root: &Index| record.leaf(root).or_else(|| record.values.get(&root).cloned());
+            let value = |&root: &NodeIndex| record.leaf(root).or_else(|| record.values.get(&root).cloned());
             if let Some(known) = roots.iter().map(value).collect() {
                 return Ok(known);
             }
@@ -98,7 +98,7 @@ impl<T: Float> Tape<T> {
 
     /// Returns the values of the nodes `roots` in order, and drops the tape. If this is the first evaluation of the tape, no value is
     /// stored for later evaluations.
-    pub(crate) fn into_values(self, roots: &[Index], at: Site) -> Result<Vec<Tensor<T>>, Error> {
+    pub(crate) fn into_values(self, roots: &[NodeIndex], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         let record = self.record.borrow();
         if record.evaluations.is_some() {
             drop(record);
@@ -111,7 +111,7 @@ impl<T: Float> Tape<T> {
 
 /// Nodes with their values.
 struct NodeValues<T: Float> {
-    nodes: Vec<Index>,
+    nodes: Vec<NodeIndex>,
     values: Vec<Tensor<T>>,
 }
 
@@ -124,7 +124,7 @@ impl<T: Float> Record<T> {
     /// `wanted`.
     fn evaluate_again(
         &self,
-        mut wanted: Vec<Index>,
+        mut wanted: Vec<NodeIndex>,
         Evaluations { last_node, count }: Evaluations,
         at: Site,
     ) -> Result<NodeValues<T>, Error> {
@@ -137,7 +137,7 @@ impl<T: Float> Record<T> {
                 bytes <= MAX_KEPT_BYTES
             }));
         }
-        let roots: Vec<Index> = wanted.iter().map(|&node| part.index_of(node)).collect();
+        let roots: Vec<NodeIndex> = wanted.iter().map(|&node| part.index_of(node)).collect();
         #[cfg(test)]
         self.n_recomputed.set(self.n_recomputed.get() + part.work());
         let plan = plan_for(&part.expression, &roots, T::DTYPE);
@@ -166,16 +166,16 @@ impl<'r, T: Float> TapePart<'r, T> {
     /// Returns the part of a tape that the nodes `roots` need, and the positions of these nodes in the part.
     pub(crate) fn new(
         record: &'r Record<T>,
-        roots: &[Index],
+        roots: &[NodeIndex],
         remote: Option<RemoteParameters<'r, T>>,
-    ) -> (Self, Vec<Index>) {
+    ) -> (Self, Vec<NodeIndex>) {
         let part = Subgraph::new(record, &|node| record.values.contains_key(&node), roots);
         let positions = roots.iter().map(|&node| part.index_of(node)).collect();
         (TapePart { record, part, remote }, positions)
     }
 
     /// Returns the index on the tape of a node that has the index `node` in the part.
-    fn node(&self, node: Index) -> Index {
+    fn node(&self, node: NodeIndex) -> NodeIndex {
         self.part.nodes[node as usize]
     }
 }
@@ -187,23 +187,23 @@ impl<T: Float> Evaluate<T> for TapePart<'_, T> {
         &self.part.expression
     }
 
-    fn known(&self, node: Index) -> Option<&Tensor<T>> {
+    fn known(&self, node: NodeIndex) -> Option<&Tensor<T>> {
         self.record.known(self.node(node))
     }
 
-    fn site(&self, node: Index) -> Site {
+    fn site(&self, node: NodeIndex) -> Site {
         self.record.site(self.node(node))
     }
 
-    fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+    fn run_other(&self, node: NodeIndex, operands: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
         self.record.run_other(self.node(node), operands)
     }
 
-    fn is_remote(&self, node: Index) -> bool {
+    fn is_remote(&self, node: NodeIndex) -> bool {
         self.remote.as_ref().is_some_and(|remote| remote.ids.contains_key(&self.node(node)))
     }
 
-    fn fetch(&self, node: Index) -> Result<Tensor<T>, Error> {
+    fn fetch(&self, node: NodeIndex) -> Result<Tensor<T>, Error> {
         match &self.remote {
             Some(remote) => (remote.fetch)(remote.ids[&self.node(node)]),
             None => unreachable!("all parameters are in the model's memory"),
@@ -246,7 +246,7 @@ impl<T: Float> Evaluate<T> for Record<T> {
         self
     }
 
-    fn known(&self, node: Index) -> Option<&Tensor<T>> {
+    fn known(&self, node: NodeIndex) -> Option<&Tensor<T>> {
         if let Some(before) = self.unexpanded(node) {
             return Some(before);
         }
@@ -256,11 +256,11 @@ impl<T: Float> Evaluate<T> for Record<T> {
         }
     }
 
-    fn site(&self, node: Index) -> Site {
+    fn site(&self, node: NodeIndex) -> Site {
         Site { operation: self.name(node), location: self.location(node) }
     }
 
-    fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+    fn run_other(&self, node: NodeIndex, operands: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
         let Op::Other(number) = self.op(node) else { unreachable!("node %{node} is a primitive") };
         let value = self.operation(number).run(operands).map_err(|mut error| {
             // An operation does not know which line of code recorded it.
@@ -269,7 +269,8 @@ impl<T: Float> Evaluate<T> for Record<T> {
             }
             error
         })?;
-        let shape = if self.sameness(node) == Sameness::Checked { operands[0].shape() } else { self.shape(node) };
+        let shape =
+            if self.result_origin(node) == ResultOrigin::CheckedInput { operands[0].shape() } else { self.shape(node) };
         if value.shape() != shape {
             let message = format!(
                 "'{}' gave a result of shape {}, but said {shape}\n  hint: `run` returns a result of the shape that `shape` returns",

@@ -2,7 +2,7 @@
 //!
 //! The recorded operations of the single example are not changed. They are computed only if their values are requested.
 
-use wengert_tensor::plan::Index;
+use wengert_tensor::plan::NodeIndex;
 use wengert_tensor::{Float, Site};
 
 use super::path::{Sources, Traversal};
@@ -21,7 +21,7 @@ impl<'t, T: Float> Tape<T> {
         size: usize,
         at: Site,
     ) -> Result<Vec<Var<'t, T>>, Error> {
-        let sources: Vec<Index> = inputs.iter().map(|(input, _)| input.index).collect();
+        let sources: Vec<NodeIndex> = inputs.iter().map(|(input, _)| input.index).collect();
         let path = self.path(Sources::Nodes(&sources), outputs.iter().map(|output| output.index), Traversal::All);
         let mut batched: Vec<Option<Var<'t, T>>> = vec![None; path.nodes.len()];
         for &(input, batch) in inputs {
@@ -35,7 +35,7 @@ impl<'t, T: Float> Tape<T> {
                 continue;
             }
             let (op, operands) = derivation.on_behalf_of(index);
-            let operand = |&operand: &Index| match path.position(operand).and_then(|slot| batched[slot]) {
+            let operand = |&operand: &NodeIndex| match path.position(operand).and_then(|slot| batched[slot]) {
                 Some(batch) => (batch, true),
                 None => (self.var_of(operand), false),
             };
@@ -50,7 +50,7 @@ impl<'t, T: Float> Tape<T> {
     }
 
     /// Returns true if one of `nodes` depends on one of `sources`. This includes dependence through inputs that have no derivative.
-    pub(crate) fn any_depends_on(&self, nodes: &[Index], sources: &[Index]) -> bool {
+    pub(crate) fn any_depends_on(&self, nodes: &[NodeIndex], sources: &[NodeIndex]) -> bool {
         !self.path(Sources::Nodes(sources), nodes.iter().copied(), Traversal::All).nodes.is_empty()
     }
 }

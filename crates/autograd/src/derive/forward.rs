@@ -2,7 +2,7 @@
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::{TensorLike as _, Views as _};
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::{NodeIndex, Op};
 use wengert_tensor::{Float, Site, Tensor};
 
 use super::path::{Sources, Traversal};
@@ -52,7 +52,7 @@ impl<'t, T: Float> Tape<T> {
                 return Err(Error::SeedShape { position, expected, got, at });
             }
         }
-        let sources: Vec<Index> = inputs.iter().map(|(input, _)| input.index).collect();
+        let sources: Vec<NodeIndex> = inputs.iter().map(|(input, _)| input.index).collect();
         let ends = || outputs.iter().map(|output| output.index);
         let path = self.path(Sources::Nodes(&sources), ends(), Traversal::Differentiable);
         self.check_differentiable(&path, ends(), at)?;

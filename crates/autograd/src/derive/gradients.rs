@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::{Arithmetic as _, Clamp as _, Norms as _};
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::{NodeIndex, Op};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::error::or_raise;
@@ -36,7 +36,7 @@ use crate::{Error, MissingGradient, Parameter, Tape, Var};
 pub struct Gradients<T: Float = f32> {
     tape: u64,
     /// The gradients of variables that are not parameters, sorted by the variable's node.
-    variables: Vec<(Index, Tensor<T>)>,
+    variables: Vec<(NodeIndex, Tensor<T>)>,
     /// The gradients of parameters, sorted by the parameter's id.
     parameters: Vec<(u64, Tensor<T>)>,
     /// The changes of buffers, each with the buffer's id, in the order of recording.
@@ -71,7 +71,7 @@ impl<T: Float> Gradients<T> {
     /// The list must be in the order of the nodes.
     pub(crate) fn new(
         tape: &Tape<T>,
-        by_node: Vec<(Index, Tensor<T>)>,
+        by_node: Vec<(NodeIndex, Tensor<T>)>,
         changes: Vec<(u64, BufferChange<Tensor<T>>)>,
     ) -> Self {
         let nodes = &tape.record.borrow().parameters;

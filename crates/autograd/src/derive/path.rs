@@ -3,7 +3,7 @@
 
 use std::panic::Location;
 
-use wengert_tensor::plan::{Index, Inputs, Op};
+use wengert_tensor::plan::{Inputs, NodeIndex, Op};
 use wengert_tensor::{Float, Site, compat};
 
 use super::slots::Slots;
@@ -36,7 +36,7 @@ impl Traversal {
 #[derive(Clone, Copy)]
 pub(crate) enum Sources<'a> {
     /// These nodes.
-    Nodes(&'a [Index]),
+    Nodes(&'a [NodeIndex]),
     /// All variables: leaves whose gradient `backward` computes.
     Variables,
 }
@@ -45,7 +45,7 @@ pub(crate) enum Sources<'a> {
 /// are included.
 pub(crate) struct Path {
     /// The nodes in the order of the tape. The slot of a node is its position in this list.
-    pub(crate) nodes: Vec<Index>,
+    pub(crate) nodes: Vec<NodeIndex>,
     slots: Slots,
     traversal: Traversal,
     /// True if an operation on the path may refuse derivatives.
@@ -55,7 +55,7 @@ pub(crate) struct Path {
 impl Path {
     /// Returns the slot of a node, or `None` if the node is not on the path.
     #[inline]
-    pub(crate) fn position(&self, index: Index) -> Option<usize> {
+    pub(crate) fn position(&self, index: NodeIndex) -> Option<usize> {
         self.slots.get(index)
     }
 }
@@ -68,7 +68,7 @@ impl<'t, T: Float> Tape<T> {
     pub(crate) fn path(
         &self,
         sources: Sources<'_>,
-        outputs: impl Iterator<Item = Index>,
+        outputs: impl Iterator<Item = NodeIndex>,
         traversal: Traversal,
     ) -> Path {
         let record = self.record.borrow();
@@ -76,15 +76,15 @@ impl<'t, T: Float> Tape<T> {
         let first = match sources {
             Sources::Nodes(list) => {
                 list.iter().for_each(|&source| slots.mark_source(source));
-                list.iter().copied().min().unwrap_or(Index::MAX)
+                list.iter().copied().min().unwrap_or(NodeIndex::MAX)
             }
             Sources::Variables => 0,
         };
-        let read = |node: Index| {
+        let read = |node: NodeIndex| {
             let from = traversal.first_input(record.op(node));
             from.map_or(&[][..], |from| &record.operands(node)[from..])
         };
-        let mut nodes: Vec<Index> = outputs.filter(|&output| output >= first && slots.visit(output)).collect();
+        let mut nodes: Vec<NodeIndex> = outputs.filter(|&output| output >= first && slots.visit(output)).collect();
         let mut visited = 0;
         while let Some(&node) = nodes.get(visited) {
             visited += 1;
@@ -116,7 +116,7 @@ impl<'t, T: Float> Tape<T> {
     pub(crate) fn check_differentiable(
         &self,
         path: &Path,
-        outputs: impl Iterator<Item = Index>,
+        outputs: impl Iterator<Item = NodeIndex>,
         at: Site,
     ) -> Result<(), Error> {
         if !path.may_refuse {
@@ -167,7 +167,7 @@ impl<'t, T: Float> DerivationGuard<'t, T> {
     /// Gives the line of code of node `index` to all nodes that are recorded from now on. Returns the operation and the inputs of node
     /// `index`.
     #[inline(always)]
-    pub(crate) fn on_behalf_of(&self, index: Index) -> (Op, Inputs) {
+    pub(crate) fn on_behalf_of(&self, index: NodeIndex) -> (Op, Inputs) {
         let mut record = self.tape.record.borrow_mut();
         record.on_behalf_of = Some(record.location(index));
         (record.node(index).op, record.inputs(index))
@@ -176,7 +176,7 @@ impl<'t, T: Float> DerivationGuard<'t, T> {
     /// Gives the line of code of node `index` to all nodes that are recorded from now on. Returns the operation of the node, which is
     /// differentiated for the caller at `at`.
     #[inline(always)]
-    pub(crate) fn primitive(&self, index: Index, at: Site) -> Primitive<'t, T> {
+    pub(crate) fn primitive(&self, index: NodeIndex, at: Site) -> Primitive<'t, T> {
         let (op, inputs) = self.on_behalf_of(index);
         Primitive { tape: self.tape, index, op, inputs, at, part_starts: Default::default() }
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Evaluate;
-use wengert_tensor::plan::{Index, plan_for};
+use wengert_tensor::plan::{NodeIndex, plan_for};
 use wengert_tensor::{Float, Site, Tensor};
 
 use super::gradients::Gradients;
@@ -71,8 +71,8 @@ pub trait GradientSink<T: Float = f32> {
 pub struct RecordedGradients<'t, T: Float = f32> {
     loss: Var<'t, T>,
     /// Each parameter's id, and the node of its gradient.
-    parameters: Vec<(u64, Index)>,
-    changes: Vec<(u64, BufferChange<Index>)>,
+    parameters: Vec<(u64, NodeIndex)>,
+    changes: Vec<(u64, BufferChange<NodeIndex>)>,
     at: Site,
 }
 
@@ -89,7 +89,7 @@ impl<'t, T: Float> Var<'t, T> {
         let at = Site::here("record_backward");
         let reached = self.reverse_to_leaves(at)?;
         let record = self.tape.record.borrow();
-        let gradient = |&(id, leaf): &(u64, Index)| {
+        let gradient = |&(id, leaf): &(u64, NodeIndex)| {
             let position = reached.binary_search_by_key(&leaf, |&(leaf, _)| leaf).ok()?;
             Some((id, reached[position].1))
         };
@@ -129,7 +129,7 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
     fn evaluate_into(self, sink: &mut dyn GradientSink<T>) -> Result<(T, Gradients<T>), Error> {
         let RecordedGradients { loss, parameters, changes, at } = self;
         let record = loss.tape.record.borrow();
-        let mut roots: Vec<Index> = parameters.iter().map(|&(_, gradient)| gradient).collect();
+        let mut roots: Vec<NodeIndex> = parameters.iter().map(|&(_, gradient)| gradient).collect();
         roots.extend(statistic_nodes(&changes));
         roots.push(loss.index);
         let remote_parameters = record.parameters.iter().filter(|(id, _)| sink.is_remote(*id));

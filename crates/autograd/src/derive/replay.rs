@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::panic::Location;
 use std::rc::Rc;
 
-use wengert_tensor::plan::{ByNode, ExpressionTail, Extent, Identity, Index, Op};
+use wengert_tensor::plan::{ByNode, ExpressionTail, Identity, ListLengths, NodeIndex, Op};
 use wengert_tensor::{DType, Float, Site};
 
 use crate::record::Mark;
@@ -53,7 +53,7 @@ struct CacheEntry {
 impl DerivativeCache {
     /// Returns the derivative that was recorded on a tape of `start` nodes and for which `matches` returns true, if there is one.
     fn find(&mut self, start: usize, matches: impl Fn(&RecordedDerivative) -> bool) -> Option<Rc<RecordedDerivative>> {
-        let found = self.by_start.get_mut(&(start as Index))?.iter_mut().find(|kept| matches(&kept.derivative))?;
+        let found = self.by_start.get_mut(&(start as NodeIndex))?.iter_mut().find(|kept| matches(&kept.derivative))?;
         self.n_uses += 1;
         found.last_use = self.n_uses;
         Some(Rc::clone(&found.derivative))
@@ -64,7 +64,7 @@ impl DerivativeCache {
         self.n_uses += 1;
         self.size += derivative.size();
         let kept = CacheEntry { derivative: Rc::new(derivative), last_use: self.n_uses };
-        self.by_start.entry(kept.derivative.start.nodes as Index).or_default().push(kept);
+        self.by_start.entry(kept.derivative.start.nodes as NodeIndex).or_default().push(kept);
         while self.size > MAX_CACHED_NODES {
             let mut last_uses: Vec<u64> = self.by_start.values().flatten().map(|kept| kept.last_use).collect();
             let middle = last_uses.len() / 2;
@@ -74,7 +74,7 @@ impl DerivativeCache {
     }
 
     fn remove(&mut self, derivative: &Rc<RecordedDerivative>) {
-        let Some(kept) = self.by_start.get_mut(&(derivative.start.nodes as Index)) else { return };
+        let Some(kept) = self.by_start.get_mut(&(derivative.start.nodes as NodeIndex)) else { return };
         if let Some(position) = kept.iter().position(|kept| Rc::ptr_eq(&kept.derivative, derivative)) {
             kept.swap_remove(position);
             self.size -= derivative.size();
@@ -95,14 +95,14 @@ impl DerivativeCache {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Request {
     /// The outputs, each with its seed (incoming gradient).
-    pub(super) outputs: Vec<[Index; 2]>,
+    pub(super) outputs: Vec<[NodeIndex; 2]>,
     /// The inputs, or `None` for all variables on which the outputs depend.
-    pub(super) inputs: Option<Vec<Index>>,
+    pub(super) inputs: Option<Vec<NodeIndex>>,
     pub(super) at: Site,
 }
 
 /// Inputs, each with the node of its gradient, or `None` if the outputs do not depend on the input.
-pub(super) type InputGradients = Vec<(Index, Option<Index>)>;
+pub(super) type InputGradients = Vec<(NodeIndex, Option<NodeIndex>)>;
 
 /// A recorded derivative, which can be recorded again on a tape with the same nodes.
 struct RecordedDerivative {
@@ -114,7 +114,7 @@ struct RecordedDerivative {
     part: ExpressionTail,
     locations: Vec<Option<&'static Location<'static>>>,
     /// The end of the tape before this derivative was recorded.
-    start: Extent,
+    start: ListLengths,
     /// The number that identifies the tape's nodes up to the end of this derivative.
     identity: Identity,
     calls: Vec<LoggedCall>,
@@ -125,14 +125,14 @@ struct RecordedDerivative {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum RuleCall {
     /// The gradient `g` at the operation `node`, times the derivative with respect to the input with index `input`.
-    Vjp { node: Index, input: usize, g: Index },
+    Vjp { node: NodeIndex, input: usize, g: NodeIndex },
     /// The sum of two terms of a gradient. The first one is the result of an `Operation` object.
-    Sum { total: Index, term: Index },
+    Sum { total: NodeIndex, term: NodeIndex },
 }
 
 impl RuleCall {
     /// Calls the rule, which records nodes. Returns the node of the result, or `None` if the derivative is zero.
-    fn record<T: Float>(self, tape: &Tape<T>, at: Site) -> Result<Option<Index>, Error> {
+    fn record<T: Float>(self, tape: &Tape<T>, at: Site) -> Result<Option<NodeIndex>, Error> {
         Ok(match self {
             RuleCall::Vjp { node, input, g } => {
                 let (op, inputs) = {
@@ -154,9 +154,9 @@ impl RuleCall {
 struct LoggedCall {
     call: RuleCall,
     on_behalf_of: Option<&'static Location<'static>>,
-    start: Extent,
-    end: Extent,
-    result: Option<Index>,
+    start: ListLengths,
+    end: ListLengths,
+    result: Option<NodeIndex>,
 }
 
 /// The [`RuleCall`]s of a derivative, in order.
@@ -188,7 +188,7 @@ impl CallLog {
         call: RuleCall,
         tape: &Tape<T>,
         at: Site,
-    ) -> Result<Option<Index>, Error> {
+    ) -> Result<Option<NodeIndex>, Error> {
         if let Some(logged) = self.unfinished.as_mut().and_then(|unfinished| unfinished.next(call, tape)) {
             let result = logged.result;
             self.calls.push(logged);
@@ -201,7 +201,7 @@ impl CallLog {
         let result = call.record(tape, at)?;
         let after = tape.record.borrow().mark();
         self.n_stored += after.n_stored - before.n_stored;
-        self.calls.push(LoggedCall { call, on_behalf_of, start: before.extent, end: after.extent, result });
+        self.calls.push(LoggedCall { call, on_behalf_of, start: before.lengths, end: after.lengths, result });
         Ok(result)
     }
 }
@@ -219,7 +219,6 @@ impl UnfinishedReplay {
 
 /// The result of [`replay`].
 pub(super) enum Replay {
-    /// The gradients are recorded.
     Recorded(InputGradients),
     /// The derivative must be derived as usual. The log has the calls of rules that need not be made again.
     Unrecorded(CallLog),
@@ -253,7 +252,7 @@ pub(super) fn cache_derivative<T: Float>(
     gradients: &InputGradients,
 ) {
     let mut record = tape.record.borrow_mut();
-    let known = start.identity.map_or_else(Extent::default, |base| base.extent);
+    let known = start.identity.map_or_else(ListLengths::default, |base| base.lengths);
     // A replay copies nodes, but not the data and operations to which nodes refer. So only the logged calls, which run again, may have
     // stored any.
     let is_copyable = record.mark().n_stored - start.n_stored == log.n_stored;
@@ -269,7 +268,7 @@ pub(super) fn cache_derivative<T: Float>(
         base: start.identity,
         part: record.tail(known),
         locations: record.locations()[known.nodes..].to_vec(),
-        start: start.extent,
+        start: start.lengths,
         identity: record.expression.identify(),
         calls: log.calls,
         gradients: gradients.clone(),
@@ -285,8 +284,8 @@ impl RecordedDerivative {
     }
 
     /// Returns the end of the nodes that `base` identifies. The nodes of `part` begin there.
-    fn base_end(&self) -> Extent {
-        self.base.map_or_else(Extent::default, |base| base.extent)
+    fn base_end(&self) -> ListLengths {
+        self.base.map_or_else(ListLengths::default, |base| base.lengths)
     }
 
     /// Returns true if the request is the same, and the tape has the nodes on which this derivative was recorded. The nodes must have the
@@ -297,7 +296,7 @@ impl RecordedDerivative {
             (Some(x), Some(y)) => std::ptr::eq(*x, *y),
             (x, y) => x.is_none() && y.is_none(),
         };
-        self.start == record.extent()
+        self.start == record.list_lengths()
             && self.dtype == T::DTYPE
             && self.request == *request
             && (self.base.is_none() || self.base == record.identity())
@@ -319,14 +318,14 @@ impl RecordedDerivative {
             }
             let result = logged.call.record(tape, at)?;
             let mut record = tape.record.borrow_mut();
-            let end = record.extent();
+            let end = record.list_lengths();
             let is_same =
                 result == logged.result && end == logged.end && record.contains(&self.part, logged.start, logged.end);
             if !is_same {
                 let mut calls = self.calls[..=number].to_vec();
                 calls[number] = LoggedCall { result, end, ..calls[number].clone() };
                 let (part, locations) = record.remove_nodes(before);
-                let first = before.extent.nodes;
+                let first = before.lengths.nodes;
                 let unfinished = Box::new(UnfinishedReplay { calls: calls.into_iter(), part, locations, first });
                 return Ok(Replay::Unrecorded(CallLog { unfinished: Some(unfinished), ..CallLog::default() }));
             }
@@ -339,7 +338,7 @@ impl RecordedDerivative {
     }
 
     /// Appends the nodes from `from` to `to` to a tape that ends at `from`.
-    fn copy<T: Float>(&self, record: &mut Record<T>, from: Extent, to: Extent) {
+    fn copy<T: Float>(&self, record: &mut Record<T>, from: ListLengths, to: ListLengths) {
         let first = self.base_end().nodes;
         record.append(&self.part, &self.locations[from.nodes - first..to.nodes - first], from, to);
     }
@@ -356,7 +355,7 @@ fn all_differentiable<T: Float>(record: &Record<T>) -> bool {
 }
 
 /// Returns true if `node` is the result of an `Operation` object.
-pub(super) fn is_custom<T: Float>(record: &Record<T>, node: Index) -> bool {
+pub(super) fn is_custom<T: Float>(record: &Record<T>, node: NodeIndex) -> bool {
     matches!(record.op(node), Op::Other(_))
 }
 

@@ -5,7 +5,7 @@
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::{NodeIndex, Op};
 use wengert_tensor::{Binary, Float, Site, Tensor};
 
 use super::gradients::Gradients;
@@ -152,7 +152,7 @@ impl<'t, T: Float> Tape<T> {
             }
         }
         self.propagate(&path, &mut adjoints, at)?;
-        let gradient = |input: Index| {
+        let gradient = |input: NodeIndex| {
             let Some(slot) = path.position(input) else { return Ok((input, None)) };
             // If an output depends on the input only through derivatives that are zero, the gradient is zero, not `None`.
             let gradient = adjoints.get(self, slot).map_or_else(|| self.var_of(input).try_zeros_like_at(at), Ok)?;
@@ -238,25 +238,25 @@ impl<'t, T: Float> Tape<T> {
 }
 
 /// Returns the nodes of the new statistics in `changes`, the recorded changes of buffers.
-pub(super) fn statistic_nodes(changes: &[(u64, BufferChange<Index>)]) -> impl Iterator<Item = Index> {
+pub(super) fn statistic_nodes(changes: &[(u64, BufferChange<NodeIndex>)]) -> impl Iterator<Item = NodeIndex> {
     changes.iter().filter_map(|(_, change)| change.statistic())
 }
 
 /// Replaces the nodes of the new statistics in `changes` by their values. Each call of `value` returns the next value, in the order of
 /// [`statistic_nodes`].
 pub(super) fn fill_in_values<T: Float>(
-    changes: Vec<(u64, BufferChange<Index>)>,
+    changes: Vec<(u64, BufferChange<NodeIndex>)>,
     value: &mut dyn FnMut() -> Tensor<T>,
 ) -> Vec<(u64, BufferChange<Tensor<T>>)> {
     changes.into_iter().map(|(id, change)| (id, change.map(|_| value()))).collect()
 }
 
 /// The index that stands for "no node".
-const NO_NODE: Index = Index::MAX;
+const NO_NODE: NodeIndex = NodeIndex::MAX;
 
 /// The adjoint of each slot of a path: the node that is the sum of the adjoint's terms so far, or [`NO_NODE`].
 struct Adjoints {
-    nodes: Vec<Index>,
+    nodes: Vec<NodeIndex>,
     /// The calls of rules that may record other nodes each time.
     log: CallLog,
 }
@@ -408,12 +408,11 @@ impl<'t, T: Float> Var<'t, T> {
         Ok((loss, gradients, others))
     }
 
-    /// Returns the value of this loss, its gradients, and the values of `others`.
     fn gradients_and_values(self, others: &[Var<'t, T>], at: Site) -> Result<LossAndValues<T>, Error> {
         self.tape.check_owns(others.iter().copied(), at)?;
         let reached = self.reverse_to_leaves(at)?;
         let changes = self.tape.changes();
-        let mut roots: Vec<Index> = reached.iter().map(|&(_, gradient)| gradient).collect();
+        let mut roots: Vec<NodeIndex> = reached.iter().map(|&(_, gradient)| gradient).collect();
         roots.extend(others.iter().map(|other| other.index).chain(statistic_nodes(&changes)));
         // The loss is computed too. Some callers return its value, and users of the other callers usually request it next.
         roots.push(self.index);
@@ -428,11 +427,11 @@ impl<'t, T: Float> Var<'t, T> {
 
     /// Records the gradients of this variable, a single number, with respect to all leaf variables (including parameters) that it depends
     /// on. Returns the node of each leaf with the node of its gradient.
-    pub(super) fn reverse_to_leaves(self, at: Site) -> Result<Vec<(Index, Index)>, Error> {
+    pub(super) fn reverse_to_leaves(self, at: Site) -> Result<Vec<(NodeIndex, NodeIndex)>, Error> {
         let seed = self.unit_seed(at)?;
         let request = Request { outputs: vec![[self.index, seed.index]], inputs: None, at };
         let gradients = self.tape.record_gradients(request)?;
-        let reached: Vec<(Index, Index)> =
+        let reached: Vec<(NodeIndex, NodeIndex)> =
             gradients.into_iter().filter_map(|(leaf, gradient)| Some((leaf, gradient?))).collect();
         if reached.is_empty() { Err(Error::NothingReached { at }) } else { Ok(reached) }
     }

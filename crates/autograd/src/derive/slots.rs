@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use wengert_tensor::plan::Index;
+use wengert_tensor::plan::NodeIndex;
 
 /// The maximum number of maps whose memory a thread keeps. More than one map exists at a time only if a rule takes derivatives.
 const MAX_SPARE: usize = 4;
@@ -52,14 +52,13 @@ impl Slots {
         Slots { numbers, base, len: 0 }
     }
 
-    /// Marks a node as a source.
-    pub(super) fn mark_source(&mut self, node: Index) {
+    pub(super) fn mark_source(&mut self, node: NodeIndex) {
         self.numbers[node as usize] = self.base + SOURCE;
     }
 
     /// Marks a node on which an output depends. Returns false if it was marked before.
     #[inline]
-    pub(super) fn visit(&mut self, node: Index) -> bool {
+    pub(super) fn visit(&mut self, node: NodeIndex) -> bool {
         let number = &mut self.numbers[node as usize];
         if *number > self.base + SOURCE {
             return false;
@@ -70,12 +69,12 @@ impl Slots {
 
     /// Returns true if a node is a source on which an output depends, and has no slot yet.
     #[inline]
-    pub(super) fn is_visited_source(&self, node: Index) -> bool {
+    pub(super) fn is_visited_source(&self, node: NodeIndex) -> bool {
         self.numbers[node as usize] == self.base + VISITED_SOURCE
     }
 
     /// Sorts the list of all visited nodes.
-    pub(super) fn sort(&self, visited: &mut [Index]) {
+    pub(super) fn sort(&self, visited: &mut [NodeIndex]) {
         let (Some(&first), Some(&last)) = (visited.iter().min(), visited.iter().max()) else { return };
         if visited.len() < (last - first) as usize / NUMBERS_PER_SORTED_NODE {
             visited.sort_unstable();
@@ -88,14 +87,14 @@ impl Slots {
 
     /// Gives the next slot to a node.
     #[inline]
-    pub(super) fn push(&mut self, node: Index) {
+    pub(super) fn push(&mut self, node: NodeIndex) {
         self.numbers[node as usize] = self.base + FIRST_SLOT + self.len;
         self.len += 1;
     }
 
     /// Returns the slot of a node, or `None` if it has none.
     #[inline]
-    pub(super) fn get(&self, node: Index) -> Option<usize> {
+    pub(super) fn get(&self, node: NodeIndex) -> Option<usize> {
         // For a number of an earlier map or a mark, the difference wraps to a number that is larger than all slots.
         let slot = self.numbers.get(node as usize)?.wrapping_sub(self.base + FIRST_SLOT);
         (slot < self.len).then_some(slot as usize)
@@ -133,7 +132,8 @@ mod tests {
             assert!((0..2 * nodes).all(|node| slots.get(node).is_none()));
             slots.mark_source(1);
             assert!(!slots.is_visited_source(1));
-            let mut visited: Vec<Index> = [3, 1, 2, nodes - 1].into_iter().filter(|&node| slots.visit(node)).collect();
+            let mut visited: Vec<NodeIndex> =
+                [3, 1, 2, nodes - 1].into_iter().filter(|&node| slots.visit(node)).collect();
             assert!(!slots.visit(3) && !slots.visit(1));
             assert!(slots.is_visited_source(1) && !slots.is_visited_source(2));
             slots.sort(&mut visited);
@@ -185,12 +185,12 @@ mod tests {
     /// Sorting gives the same list whether the visited nodes are close together or far apart.
     #[test]
     fn visited_nodes_are_sorted() {
-        for step in [1, 3, 5 * NUMBERS_PER_SORTED_NODE as Index] {
+        for step in [1, 3, 5 * NUMBERS_PER_SORTED_NODE as NodeIndex] {
             let mut slots = Slots::take(10_000);
-            let nodes: Vec<Index> = (7..107).map(|k| k * step).rev().collect();
+            let nodes: Vec<NodeIndex> = (7..107).map(|k| k * step).rev().collect();
             // Sources that are not visited stay out of the list.
             nodes.iter().for_each(|&node| slots.mark_source(node + 1));
-            let mut visited: Vec<Index> = nodes.iter().copied().filter(|&node| slots.visit(node)).collect();
+            let mut visited: Vec<NodeIndex> = nodes.iter().copied().filter(|&node| slots.visit(node)).collect();
             slots.sort(&mut visited);
             assert!(visited.is_sorted() && visited.iter().eq(nodes.iter().rev()), "{step}");
         }

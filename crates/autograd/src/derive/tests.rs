@@ -1,6 +1,6 @@
 //! Tests how the planner rewrites sums of gradients.
 
-use wengert_tensor::plan::{Index, Step, Work, plan};
+use wengert_tensor::plan::{NodeIndex, Step, Work, plan};
 use wengert_tensor::program::Output;
 
 use crate::prelude::*;
@@ -15,7 +15,7 @@ fn wave(shape: impl Into<Shape>, seed: f64) -> Tensor<f64> {
 /// zeros.
 fn count<const N: usize>(tape: &Tape<f64>, roots: [Var<'_, f64>; N]) -> (usize, usize) {
     let record = tape.record.borrow();
-    let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
+    let roots: Vec<NodeIndex> = roots.iter().map(|root| root.index).collect();
     let steps = plan(&record, &roots, DType::F64, true).steps;
     let is_product = |step: &&Step| matches!(step.work, Work::Product(_) | Work::AddedProduct(_));
     let is_concatenation = |step: &&Step| match &step.work {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use wengert_tensor::ops::{Evaluate, LossReduction, TensorLike};
 use wengert_tensor::prelude::*;
 
-use wengert_tensor::plan::{Index, Step, Work, plan};
+use wengert_tensor::plan::{NodeIndex, Step, Work, plan};
 use wengert_tensor::program::Output;
 
 use crate::{Error, Tape, Var};
@@ -13,7 +13,7 @@ use crate::{Error, Tape, Var};
 mod stencils;
 
 /// Evaluates the tape one node at a time, without a plan, and returns the values of `roots`.
-fn one_at_a_time<T: Float>(tape: &Tape<T>, roots: &[Index]) -> Result<Vec<Tensor<T>>, Error> {
+fn one_at_a_time<T: Float>(tape: &Tape<T>, roots: &[NodeIndex]) -> Result<Vec<Tensor<T>>, Error> {
     let record = tape.record.borrow();
     let mut values: Vec<Tensor<T>> = Vec::new();
     for index in 0..=roots.iter().copied().max().unwrap_or_default() {
@@ -29,7 +29,7 @@ fn one_at_a_time<T: Float>(tape: &Tape<T>, roots: &[Index]) -> Result<Vec<Tensor
 /// Returns the number of instructions in each step of the plan for `roots`, or 0 for a step that is not a fused program.
 fn steps(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> Vec<usize> {
     let record = tape.record.borrow();
-    let roots: Vec<Index> = roots.iter().map(|root| root.index).collect();
+    let roots: Vec<NodeIndex> = roots.iter().map(|root| root.index).collect();
     let plan = plan(&record, &roots, DType::F64, true);
     let instructions = |step: &Step| match &step.work {
         Work::Fused(program) => program.borrow().program().instructions().len(),
@@ -164,7 +164,7 @@ fn a_product_may_be_added_to_its_own_factor() {
 /// parts of a concatenation. Also runs the plan twice, and checks the values.
 fn concatenations(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> (usize, usize, usize) {
     let record = tape.record.borrow();
-    let indices: Vec<Index> = roots.iter().map(|root| root.index).collect();
+    let indices: Vec<NodeIndex> = roots.iter().map(|root| root.index).collect();
     let expected = one_at_a_time(tape, &indices).unwrap();
     let plan = plan(&record, &indices, DType::F64, true);
     let copies = |step: &&Step| matches!(step.work, Work::Cat { in_place: None, .. });
@@ -365,14 +365,14 @@ fn play<'t>(tape: &'t Tape<f64>, shapes: &[Vec<usize>], moves: &[Move], most: us
 
 use wengert_tensor::ops::{try_cat, try_where_};
 
-fn roots_of(values: &[Var<'_, f64>], several: bool) -> Vec<Index> {
+fn roots_of(values: &[Var<'_, f64>], several: bool) -> Vec<NodeIndex> {
     match several {
         true => values.iter().step_by(3).map(|value| value.index).collect(),
         false => vec![values[values.len() - 1].index],
     }
 }
 
-fn evaluated(tape: &Tape<f64>, roots: &[Index], simplify: bool) -> Vec<Tensor<f64>> {
+fn evaluated(tape: &Tape<f64>, roots: &[NodeIndex], simplify: bool) -> Vec<Tensor<f64>> {
     let record = tape.record.borrow();
     let plan = plan(&record, roots, DType::F64, simplify);
     let run = || record.run(&plan, wengert_tensor::Site::here("test")).unwrap();

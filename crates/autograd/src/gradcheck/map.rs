@@ -1,7 +1,7 @@
 //! The function whose derivatives are compared with differences. This file computes its values around a point, and its derivatives in
 //! reverse and forward mode.
 
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::{NodeIndex, Op};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::gradcheck::difference::{STEP_MULTIPLES, Samples};
@@ -44,7 +44,6 @@ impl Probe {
             .collect()
     }
 
-    /// Returns the sum of `numbers`, weighted by the weights of this probe.
     fn weighted_sum(&self, numbers: &[f64]) -> f64 {
         self.weights.iter().map(|&(k, weight)| weight * numbers[k]).sum()
     }
@@ -72,7 +71,7 @@ impl<T: Float> CheckedMap<'_, T> {
     fn values(&self, inputs: &[&Tensor<T>]) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let tape = Tape::new();
         let (_, outputs) = self.record_on(&tape, inputs).map_err(|error| self.refusal(error))?;
-        let roots: Vec<Index> = outputs.iter().map(|output| output.index).collect();
+        let roots: Vec<NodeIndex> = outputs.iter().map(|output| output.index).collect();
         let values = tape.evaluate(&roots, self.at).map_err(|error| self.refusal(error))?;
         let shapes = values.iter().map(|value| value.shape().clone()).collect();
         Ok((values.iter().flat_map(to_f64s).collect(), shapes))
@@ -175,7 +174,7 @@ impl<T: Float> CheckedMap<'_, T> {
     ) -> Result<Vec<Vec<f64>>, Error> {
         let tape = Tape::new();
         let (vars, outputs) = self.record_on(&tape, self.inputs)?;
-        let mut roots: Vec<Index> = Vec::new();
+        let mut roots: Vec<NodeIndex> = Vec::new();
         for row in or_zero_probe(rows) {
             let seed = |(&output, seed)| Ok((output, self.record_constant(output, seed)?));
             let seeded =
@@ -200,7 +199,7 @@ impl<T: Float> CheckedMap<'_, T> {
     pub(super) fn forward(&self, rows: &[Probe], columns: &[Probe], shapes: &[Shape]) -> Result<Vec<Vec<f64>>, Error> {
         let tape = Tape::new();
         let (vars, outputs) = self.record_on(&tape, self.inputs)?;
-        let mut roots: Vec<Index> = Vec::new();
+        let mut roots: Vec<NodeIndex> = Vec::new();
         for column in or_zero_probe(columns) {
             let tangents = vars.iter().zip(column.weight_tensors(shapes));
             let moving = tangents.filter(|(_, tangent)| tangent.is_some() || columns.is_empty());

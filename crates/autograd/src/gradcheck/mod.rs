@@ -31,7 +31,7 @@ mod report;
 mod tests;
 
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::{NodeIndex, Op};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 pub use inputs::CheckInputs;
@@ -360,7 +360,7 @@ impl GradCheck {
         let vars: Vec<Var<'_, T>> = inputs.iter().map(|input| tape.var(input)).collect();
         let output = f(&vars);
         let check = self.clone().order(mode.order());
-        let sources: Vec<Index> = vars.iter().map(|var| var.index).collect();
+        let sources: Vec<NodeIndex> = vars.iter().map(|var| var.index).collect();
         let path = tape.path(Sources::Nodes(&sources), std::iter::once(output.index), Traversal::Differentiable);
         for &index in &path.nodes {
             let (op, operands, operation, recorded) = {
@@ -396,7 +396,7 @@ impl GradCheck {
 /// by `vars`. The other operands keep their `values`.
 fn record_again<'t, T: Float>(
     tape: &Tape<T>,
-    index: Index,
+    index: NodeIndex,
     moving: &[usize],
     values: &[Tensor<T>],
     other: &'t Tape<T>,

@@ -6,7 +6,7 @@ use wengert_tensor::Float;
 
 use crate::tape::Record;
 use crate::{Tape, Var};
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::{NodeIndex, Op};
 
 /// A description of a tape's program. `Display` writes one line for each node. [`to_dot`](Self::to_dot) writes a graph for Graphviz, and
 /// [`to_svg`](Self::to_svg) an image.
@@ -28,9 +28,9 @@ pub struct Graph {
 
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    pub(super) index: Index,
+    pub(super) index: NodeIndex,
     pub(super) name: &'static str,
-    pub(super) inputs: Vec<Index>,
+    pub(super) inputs: Vec<NodeIndex>,
     pub(super) shape: String,
     pub(super) file: &'static str,
     pub(super) line: u32,
@@ -45,7 +45,7 @@ pub(super) enum Kind {
 }
 
 impl Row {
-    fn new<T: Float>(record: &Record<T>, index: Index) -> Self {
+    fn new<T: Float>(record: &Record<T>, index: NodeIndex) -> Self {
         let location = record.location(index);
         Row {
             index,
@@ -67,7 +67,7 @@ impl<T: Float> Tape<T> {
     /// Returns the program that this tape has recorded, as a graph.
     pub fn graph(&self) -> Graph {
         let record = self.record.borrow();
-        Graph { rows: (0..record.len() as Index).map(|index| Row::new(&record, index)).collect() }
+        Graph { rows: (0..record.len() as NodeIndex).map(|index| Row::new(&record, index)).collect() }
     }
 }
 

@@ -9,7 +9,7 @@ use std::panic::Location;
 
 use wengert_macros::{precompiled, twins};
 use wengert_tensor::ops::Evaluate;
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::{NodeIndex, Op};
 use wengert_tensor::{Float, Shape, Tensor};
 
 use crate::tape::Record;
@@ -90,8 +90,8 @@ impl<T: Float> Tape<T> {
 #[precompiled]
 fn first_non_finite<T: Float>(tape: &Tape<T>) -> Result<Option<NonFinite>, Error> {
     let record = tape.record.borrow();
-    let count = record.len() as Index;
-    let mut last_use: Vec<Index> = (0..count).collect();
+    let count = record.len() as NodeIndex;
+    let mut last_use: Vec<NodeIndex> = (0..count).collect();
     for index in 0..count {
         for input in record.inputs(index) {
             last_use[input as usize] = index;
@@ -152,13 +152,13 @@ impl NonFiniteContent {
     }
 }
 
-fn describe<T: Float>(record: &Record<T>, index: Index, value: &Tensor<T>, operands: &[&Tensor<T>]) -> NonFinite {
+fn describe<T: Float>(record: &Record<T>, index: NodeIndex, value: &Tensor<T>, operands: &[&Tensor<T>]) -> NonFinite {
     // If the result has a NaN, only NaNs are reported. Otherwise infinities are reported.
     let has_nan = value.iter().any(T::is_nan);
     let is_reported = |x: &T| if has_nan { x.is_nan() } else { !x.is_finite() };
     let first = value.iter().position(|x| is_reported(&x)).unwrap_or_default();
     let place = index_of(value.shape(), first);
-    let operand = |(input, tensor): (Index, &&Tensor<T>)| NonFiniteOperand {
+    let operand = |(input, tensor): (NodeIndex, &&Tensor<T>)| NonFiniteOperand {
         operation: record.name(input),
         recorded: record.location(input),
         node: input as usize,

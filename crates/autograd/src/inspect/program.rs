@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::Location;
 
 use wengert_tensor::ops::{ConvolutionForm, MaxPoolForm, MeanPoolForm, Slot};
-use wengert_tensor::plan::{Index, Op, Sameness};
+use wengert_tensor::plan::{NodeIndex, Op, ResultOrigin};
 use wengert_tensor::{Axes, Float, Shape, Tensor, View};
 
 use crate::rules::{
@@ -81,7 +81,7 @@ impl Custom {
         let any: &dyn Any = operation;
         if let Some(WithDerivative::Softmax { axis, log }) = any.downcast_ref() {
             Custom::Softmax { axis: *axis, log: *log }
-        } else if operation.sameness() != Sameness::Other || any.is::<Factors>() {
+        } else if operation.result_origin() != ResultOrigin::Computed || any.is::<Factors>() {
             Custom::Same
         } else if let Some(Take(positions)) = any.downcast_ref() {
             Custom::Take { positions: positions.clone() }
@@ -110,7 +110,7 @@ impl Custom {
 }
 
 impl<T: Float> Step<T> {
-    fn new(record: &Record<T>, index: Index) -> Self {
+    fn new(record: &Record<T>, index: NodeIndex) -> Self {
         let op = record.op(index);
         Step {
             op,
@@ -137,7 +137,7 @@ impl<T: Float> Tape<T> {
     pub fn program(&self) -> Program<T> {
         let record = self.record.borrow();
         let parameters = record.parameters.iter().map(|&(id, index)| (id, index as usize)).collect();
-        Program { steps: (0..record.len() as Index).map(|index| Step::new(&record, index)).collect(), parameters }
+        Program { steps: (0..record.len() as NodeIndex).map(|index| Step::new(&record, index)).collect(), parameters }
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use wengert_tensor::plan::Index;
+use wengert_tensor::plan::NodeIndex;
 
 use super::graph::{Graph, Kind, Row};
 
@@ -25,7 +25,7 @@ const LETTER_WIDTH: f64 = 7.3;
 enum Item<'g> {
     Node(&'g Row),
     /// The place at which the lines from the node with this index pass through the row.
-    PassingLine(Index),
+    PassingLine(NodeIndex),
 }
 
 /// An item of a row with its position: its horizontal middle, its width and its upper edge, in pixels.
@@ -102,11 +102,11 @@ impl Graph {
 fn place(rows: &[Row]) -> Vec<PlacedItem<'_>> {
     // The horizontal middle of each node in its row, and of each line in the rows that it passes through. A key is the index of the node
     // (or of the node that the line comes from) and the row.
-    let mut middles: HashMap<(Index, usize), f64> = HashMap::new();
+    let mut middles: HashMap<(NodeIndex, usize), f64> = HashMap::new();
     let mut places = Vec::new();
     for (depth, level) in levels(rows).into_iter().enumerate() {
         let operands = |item: Item<'_>| -> Vec<f64> {
-            let above = |index: Index| depth.checked_sub(1).and_then(|row| middles.get(&(index, row)).copied());
+            let above = |index: NodeIndex| depth.checked_sub(1).and_then(|row| middles.get(&(index, row)).copied());
             match item {
                 Item::Node(row) => row.inputs.iter().filter_map(|&input| above(input)).collect(),
                 Item::PassingLine(index) => above(index).into_iter().collect(),
@@ -135,9 +135,9 @@ fn place(rows: &[Row]) -> Vec<PlacedItem<'_>> {
 
 /// Returns the nodes and passing lines of each row of the picture, from top to bottom.
 fn levels(rows: &[Row]) -> Vec<Vec<Item<'_>>> {
-    let (mut depths, mut levels): (HashMap<Index, usize>, Vec<Vec<Item<'_>>>) = (HashMap::new(), Vec::new());
+    let (mut depths, mut levels): (HashMap<NodeIndex, usize>, Vec<Vec<Item<'_>>>) = (HashMap::new(), Vec::new());
     // For each node, the lowest row with a node that reads it.
-    let mut ends: HashMap<Index, usize> = HashMap::new();
+    let mut ends: HashMap<NodeIndex, usize> = HashMap::new();
     for row in rows {
         let depth = row.inputs.iter().filter_map(|input| depths.get(input)).max().map_or(0, |depth| depth + 1);
         depths.insert(row.index, depth);
@@ -158,7 +158,7 @@ fn levels(rows: &[Row]) -> Vec<Vec<Item<'_>>> {
 }
 
 /// Returns the index of a node, or of the node that a passing line comes from.
-fn index(item: Item<'_>) -> Index {
+fn index(item: Item<'_>) -> NodeIndex {
     match item {
         Item::Node(row) => row.index,
         Item::PassingLine(index) => index,

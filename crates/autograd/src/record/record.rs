@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::ops::Deref;
 use std::panic::Location;
 
-use wengert_tensor::plan::{ByNode, Expression, ExpressionTail, Extent, Identity, Index, Op, Sameness};
+use wengert_tensor::plan::{ByNode, Expression, ExpressionTail, Identity, ListLengths, NodeIndex, Op, ResultOrigin};
 use wengert_tensor::{Float, Tensor};
 
 /// The operation that returns its input and stops gradients. Every other [`Op::Alias`] refuses to be differentiated,
@@ -37,7 +37,7 @@ pub(crate) struct Record<T: Float, O> {
     unexpanded: ByNode<Tensor<T>>,
     /// For each node that is evaluated together with others, the index of its group of nodes in `groups`.
     group_of: ByNode<usize>,
-    groups: Vec<Vec<Index>>,
+    groups: Vec<Vec<NodeIndex>>,
     /// A summary of the evaluations that computed and stored values. It is `None` before the first of these evaluations.
     pub(crate) evaluations: Option<Evaluations>,
     /// The number of nodes after which the tape counts as full, for tests of its errors.
@@ -47,17 +47,17 @@ pub(crate) struct Record<T: Float, O> {
     #[cfg(test)]
     pub(crate) n_recomputed: Cell<usize>,
     /// The id of each parameter on this tape, and its node.
-    pub(crate) parameters: Vec<(u64, Index)>,
+    pub(crate) parameters: Vec<(u64, NodeIndex)>,
     /// The id of each parameter that a variable replaces on this tape, and the variable's node. The last entry of a
     /// parameter counts.
-    pub(crate) bound_parameters: Vec<(u64, Index)>,
+    pub(crate) bound_parameters: Vec<(u64, NodeIndex)>,
     /// The nodes that were recorded as identity matrices.
-    pub(crate) identity_matrices: Vec<Index>,
+    pub(crate) identity_matrices: Vec<NodeIndex>,
     /// The number of active observers, which ask for the nodes whose values are requested. While there is an observer, these nodes are
     /// collected in `observed_nodes`.
     pub(crate) n_observers: usize,
     /// The nodes whose values were requested while there was an observer.
-    pub(crate) observed_nodes: Vec<Index>,
+    pub(crate) observed_nodes: Vec<NodeIndex>,
     /// The line of code of the operation that is being differentiated or batched. It is `None` at other times.
     pub(crate) on_behalf_of: Option<&'static Location<'static>>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Record<T: Float, O> {
 pub(crate) struct Evaluations {
     /// The largest index of a node whose value was requested, directly or because another node of its group was
     /// requested.
-    pub(crate) last_node: Index,
+    pub(crate) last_node: NodeIndex,
     pub(crate) count: usize,
 }
 
@@ -78,8 +78,8 @@ const RULE_NODES: usize = 1 << 16;
 /// The end of a record at some time. Later nodes come after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    pub(crate) extent: Extent,
-    /// The most recent identity of the expression at that time. It stands for the expression's nodes up to the identity's extent.
+    pub(crate) lengths: ListLengths,
+    /// The most recent identity of the expression at that time. It stands for the expression's nodes up to the identity's lengths.
     pub(crate) identity: Option<Identity>,
     /// The number of stored operations, data and names.
     pub(crate) n_stored: usize,
@@ -152,7 +152,7 @@ impl<T: Float, O> Record<T, O> {
     /// Returns the present end of the record.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
-            extent: self.expression.extent(),
+            lengths: self.expression.list_lengths(),
             identity: self.expression.identity(),
             n_stored: self.operations.len() + self.data.len() + self.opaque_names.len(),
         }
@@ -161,10 +161,10 @@ impl<T: Float, O> Record<T, O> {
     /// Removes all nodes after `end`, and returns them with their lines of code. The caller must record these nodes again before all
     /// others. So the record keeps everything that belongs to them: data, operations, values, groups and parameters.
     pub(crate) fn remove_nodes(&mut self, end: Mark) -> (ExpressionTail, Vec<Option<&'static Location<'static>>>) {
-        let part = self.expression.tail(end.extent);
-        let locations = self.locations.split_off(end.extent.nodes);
+        let part = self.expression.tail(end.lengths);
+        let locations = self.locations.split_off(end.lengths.nodes);
         self.n_unlocated -= locations.iter().filter(|location| location.is_none()).count();
-        self.expression.truncate(end.extent);
+        self.expression.truncate(end.lengths);
         self.expression.share_identity(end.identity);
         (part, locations)
     }
@@ -176,8 +176,8 @@ impl<T: Float, O> Record<T, O> {
         &mut self,
         part: &ExpressionTail,
         locations: &[Option<&'static Location<'static>>],
-        from: Extent,
-        to: Extent,
+        from: ListLengths,
+        to: ListLengths,
     ) {
         self.expression.append(part, from, to);
         self.n_unlocated += locations.iter().filter(|location| location.is_none()).count();
@@ -195,8 +195,8 @@ impl<T: Float, O> Record<T, O> {
     }
 
     /// Registers a group of nodes. When the value of one node is requested, the values of all nodes of the group are computed.
-    pub(crate) fn group(&mut self, nodes: impl Iterator<Item = Index>) {
-        let nodes: Vec<Index> = nodes.collect();
+    pub(crate) fn group(&mut self, nodes: impl Iterator<Item = NodeIndex>) {
+        let nodes: Vec<NodeIndex> = nodes.collect();
         if nodes.len() > 1 {
             self.group_of.extend(nodes.iter().map(|&node| (node, self.groups.len())));
             self.groups.push(nodes);
@@ -205,7 +205,7 @@ impl<T: Float, O> Record<T, O> {
 
     /// Returns the nodes `roots`, followed by the nodes that must be evaluated together with them: the other nodes of their groups. Nodes
     /// whose values are kept are left out.
-    pub(crate) fn with_groups(&self, roots: &[Index]) -> Vec<Index> {
+    pub(crate) fn with_groups(&self, roots: &[NodeIndex]) -> Vec<NodeIndex> {
         let mut wanted = roots.to_vec();
         let mut groups: Vec<usize> = roots.iter().filter_map(|root| self.group_of.get(root).copied()).collect();
         if groups.is_empty() {
@@ -221,7 +221,7 @@ impl<T: Float, O> Record<T, O> {
 
     /// Returns the line of code that recorded a node. For a constant that was written in an operation whose recording failed, returns a
     /// line of this file.
-    pub(crate) fn location(&self, index: Index) -> &'static Location<'static> {
+    pub(crate) fn location(&self, index: NodeIndex) -> &'static Location<'static> {
         self.locations[index as usize].unwrap_or(Location::caller())
     }
 
@@ -232,7 +232,7 @@ impl<T: Float, O> Record<T, O> {
 
     /// Notes that the node is the expansion of smaller data, if `data` is large and expanded. Then elementwise operations compute each
     /// distinct element once. `data` is the data of a leaf, or the known value of another node.
-    pub(crate) fn note_expansion(&mut self, node: Index, data: &Tensor<T>) {
+    pub(crate) fn note_expansion(&mut self, node: NodeIndex, data: &Tensor<T>) {
         if let Some(before) = data.unexpanded() {
             self.expression.set_unexpanded(node, before.shape());
             self.unexpanded.insert(node, before);
@@ -240,7 +240,7 @@ impl<T: Float, O> Record<T, O> {
     }
 
     /// Returns the data of a leaf, or the known value of a node, before its expansion. Returns `None` if no expansion was noted.
-    pub(crate) fn unexpanded(&self, node: Index) -> Option<&Tensor<T>> {
+    pub(crate) fn unexpanded(&self, node: NodeIndex) -> Option<&Tensor<T>> {
         self.unexpanded.get(&node)
     }
 
@@ -250,7 +250,7 @@ impl<T: Float, O> Record<T, O> {
     }
 
     /// Returns true if a node is a leaf whose gradient `backward` computes: a variable or a parameter that is not frozen.
-    pub(crate) fn is_variable(&self, index: Index) -> bool {
+    pub(crate) fn is_variable(&self, index: NodeIndex) -> bool {
         matches!(self.op(index), Op::Variable(_))
     }
 
@@ -267,7 +267,7 @@ impl<T: Float, O> Record<T, O> {
     }
 
     /// Returns the data of a node, if it is a leaf.
-    pub(crate) fn leaf(&self, index: Index) -> Option<Tensor<T>> {
+    pub(crate) fn leaf(&self, index: NodeIndex) -> Option<Tensor<T>> {
         match self.op(index) {
             Op::Constant(number) | Op::Variable(number) => Some(self.leaf_data(number).clone()),
             Op::Number(number) => Some(Tensor::scalar(T::from_f64(self.number(number)))),
@@ -278,7 +278,7 @@ impl<T: Float, O> Record<T, O> {
     /// Returns true if the tape has [`RULE_NODES`] free nodes.
     #[inline]
     pub(crate) fn has_room_for_rule(&self) -> bool {
-        let limit = Index::MAX as usize;
+        let limit = NodeIndex::MAX as usize;
         #[cfg(test)]
         let limit = self.max_nodes.get().min(limit);
         limit.saturating_sub(self.len()) >= RULE_NODES
@@ -289,10 +289,10 @@ impl<T: Float, O> Record<T, O> {
     pub(crate) fn push<const N: usize>(
         &mut self,
         op: Op,
-        inputs: [Index; N],
+        inputs: [NodeIndex; N],
         shape: u32,
         location: Option<&'static Location<'static>>,
-    ) -> Option<Index> {
+    ) -> Option<NodeIndex> {
         #[cfg(test)]
         if self.len() >= self.max_nodes.get() {
             return None;
@@ -308,12 +308,12 @@ impl<T: Float, O> Record<T, O> {
     pub(crate) fn push_operation(
         &mut self,
         operation: (O, &'static str),
-        inputs: &[Index],
+        inputs: &[NodeIndex],
         shape: u32,
-        sameness: Sameness,
+        result_origin: ResultOrigin,
         location: &'static Location<'static>,
-    ) -> Option<Index> {
-        let index = self.push_list(Op::Other(self.operations.len() as u32), inputs, shape, sameness, location)?;
+    ) -> Option<NodeIndex> {
+        let index = self.push_list(Op::Other(self.operations.len() as u32), inputs, shape, result_origin, location)?;
         self.operations.push(operation);
         Some(index)
     }
@@ -322,18 +322,18 @@ impl<T: Float, O> Record<T, O> {
     pub(crate) fn push_list(
         &mut self,
         op: Op,
-        inputs: &[Index],
+        inputs: &[NodeIndex],
         shape: u32,
-        sameness: Sameness,
+        result_origin: ResultOrigin,
         location: &'static Location<'static>,
-    ) -> Option<Index> {
+    ) -> Option<NodeIndex> {
         #[cfg(test)]
         if self.len() >= self.max_nodes.get() {
             return None;
         }
         let location = self.on_behalf_of.or(Some(location));
         self.set_locations(inputs, location);
-        let index = self.expression.push_list(op, inputs, shape, sameness)?;
+        let index = self.expression.push_list(op, inputs, shape, result_origin)?;
         self.locations.push(location);
         Some(index)
     }
@@ -341,7 +341,7 @@ impl<T: Float, O> Record<T, O> {
     /// Gives the line of code of a new node to each of its inputs that has no line of code yet. If the new node has
     /// none either, counts the node in `n_unlocated`.
     #[inline]
-    fn set_locations(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
+    fn set_locations(&mut self, inputs: &[NodeIndex], location: Option<&'static Location<'static>>) {
         if location.is_none() {
             self.n_unlocated += 1;
         } else if self.n_unlocated > 0 {
@@ -351,7 +351,7 @@ impl<T: Float, O> Record<T, O> {
 
     // This is a separate function, because few operations have a constant as an input, and `push` is inlined.
     #[inline(never)]
-    fn set_input_locations(&mut self, inputs: &[Index], location: Option<&'static Location<'static>>) {
+    fn set_input_locations(&mut self, inputs: &[NodeIndex], location: Option<&'static Location<'static>>) {
         for &input in inputs {
             let own = &mut self.locations[input as usize];
             self.n_unlocated -= usize::from(own.is_none());
@@ -360,7 +360,7 @@ impl<T: Float, O> Record<T, O> {
     }
 
     /// Returns the name of the operation of a node: PyTorch's name, if there is one.
-    pub(crate) fn name(&self, index: Index) -> &'static str {
+    pub(crate) fn name(&self, index: NodeIndex) -> &'static str {
         match self.op(index) {
             Op::Constant(_) | Op::Number(_) => "constant",
             Op::Variable(_) => "variable",

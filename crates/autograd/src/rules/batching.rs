@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::{NodeIndex, Op};
 use wengert_tensor::{self as tensor, Float, Shape, View};
 
 use super::linear;
@@ -20,7 +20,7 @@ use crate::{Error, Operation, Tape, Var};
 /// Records the operation `op` of node `index` for all examples. At least one input is batched.
 pub(crate) fn record_batched<'t, T: Float>(
     tape: &'t Tape<T>,
-    index: Index,
+    index: NodeIndex,
     op: Op,
     call: &BatchedCall<'t, T>,
 ) -> Result<Var<'t, T>, Error> {

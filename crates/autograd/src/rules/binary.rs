@@ -7,7 +7,7 @@
 use std::panic::Location;
 
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Mixed, Views, where_};
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::{NodeIndex, Op};
 use wengert_tensor::{Binary, Float, Unary};
 
 use super::mode::RuleResult;
@@ -42,10 +42,10 @@ impl LinearFactor {
     pub(crate) fn multiply<T: Float>(
         self,
         record: &mut Record<T>,
-        [v, other]: [Index; 2],
+        [v, other]: [NodeIndex; 2],
         shape: u32,
         line: &'static Location<'static>,
-    ) -> Option<Index> {
+    ) -> Option<NodeIndex> {
         match self {
             LinearFactor::One => Some(v),
             LinearFactor::MinusOne => record.push(Op::Unary(Unary::Neg), [v], shape, Some(line)),

@@ -4,11 +4,11 @@ use std::cell::{Cell, OnceCell};
 
 use wengert_tensor::broadcast::Expansion;
 use wengert_tensor::ops::TensorLike;
-use wengert_tensor::plan::{Index, Inputs, Op};
+use wengert_tensor::plan::{Inputs, NodeIndex, Op};
 use wengert_tensor::{Binary, Float, Reduction, Shape, Site, Unary, View};
 
 use super::binary::LinearFactor;
-use super::mode::{Mode, RuleResult, ensure_room};
+use super::mode::{JacobianProduct, RuleResult, ensure_room};
 use super::{binary, linear, movement, power, reduction, unary};
 use crate::record::DETACH;
 use crate::tape::{Record, RuleFailure};
@@ -58,7 +58,7 @@ pub(crate) fn is_constant_in<T: Float>(record: &Record<T>, op: Op, input: usize)
 pub(crate) struct Primitive<'t, T: Float> {
     pub(crate) tape: &'t Tape<T>,
     /// The node of the operation's result.
-    pub(crate) index: Index,
+    pub(crate) index: NodeIndex,
     pub(crate) op: Op,
     pub(crate) inputs: Inputs,
     /// The operation and the line of code that requested the derivative.
@@ -76,8 +76,8 @@ impl<'t, T: Float> Primitive<'t, T> {
         if let Some(factor) = LinearFactor::for_input(self.op, input) {
             return self.multiply_linear(factor, input, g).map(Some);
         }
-        match self.derivative(input, g, Mode::Vjp)? {
-            RuleResult::Value(result) => self.check_result(Mode::Vjp, input, result).map(Some),
+        match self.derivative(input, g, JacobianProduct::Vjp)? {
+            RuleResult::Value(result) => self.check_result(JacobianProduct::Vjp, input, result).map(Some),
             RuleResult::Zero => Ok(None),
             RuleResult::Undefined | RuleResult::FromReverse => Err(self.not_differentiable_error()),
         }
@@ -90,8 +90,8 @@ impl<'t, T: Float> Primitive<'t, T> {
         if let Some(factor) = LinearFactor::for_input(self.op, input) {
             return self.multiply_linear(factor, input, v).map(RuleResult::Value);
         }
-        match self.derivative(input, v, Mode::Jvp)? {
-            RuleResult::Value(result) => self.check_result(Mode::Jvp, input, result).map(RuleResult::Value),
+        match self.derivative(input, v, JacobianProduct::Jvp)? {
+            RuleResult::Value(result) => self.check_result(JacobianProduct::Jvp, input, result).map(RuleResult::Value),
             other => Ok(other),
         }
     }
@@ -124,9 +124,9 @@ impl<'t, T: Float> Primitive<'t, T> {
         Error::NotDifferentiable { operation, recorded, at: self.at }
     }
 
-    /// Records the derivative with respect to the input with index `input`, applied to `v`. Depending on `mode`, `v` is an incoming
+    /// Records the derivative with respect to the input with index `input`, applied to `v`. Depending on `product`, `v` is an incoming
     /// gradient or the tangent of this input.
-    fn derivative(&self, input: usize, v: Var<'t, T>, mode: Mode) -> Result<RuleResult<'t, T>, Error> {
+    fn derivative(&self, input: usize, v: Var<'t, T>, product: JacobianProduct) -> Result<RuleResult<'t, T>, Error> {
         let (tape, at) = (self.tape, self.at);
         // The rules use operators, which panic on a full tape.
         ensure_room(tape, at)?;
@@ -139,31 +139,31 @@ impl<'t, T: Float> Primitive<'t, T> {
             Op::Unary(op) => unary::derivative(op, x, z, v, at)?,
             Op::Binary(op) => binary::derivative(op, input, [operand(0), operand(1)], z, v),
             Op::Select => binary::select_derivative(input, operand(0), v),
-            Op::Expand => RuleResult::Value(match mode {
-                Mode::Vjp => sum_to_shape(v, &x.shape(), at)?,
-                Mode::Jvp => v.apply_view(View::Expand(z.shape()), at)?,
+            Op::Expand => RuleResult::Value(match product {
+                JacobianProduct::Vjp => sum_to_shape(v, &x.shape(), at)?,
+                JacobianProduct::Jvp => v.apply_view(View::Expand(z.shape()), at)?,
             }),
-            Op::Reshape => RuleResult::Value(match mode {
-                Mode::Vjp => v.apply_view(View::Reshape(x.shape()), at)?,
-                Mode::Jvp => v.apply_view(View::Reshape(z.shape()), at)?,
+            Op::Reshape => RuleResult::Value(match product {
+                JacobianProduct::Vjp => v.apply_view(View::Reshape(x.shape()), at)?,
+                JacobianProduct::Jvp => v.apply_view(View::Reshape(z.shape()), at)?,
             }),
-            Op::Reduce(op) => RuleResult::Value(reduction::derivative(op, x, z, v, mode)),
-            Op::Matmul => RuleResult::Value(linear::derivative(input, operand(0), operand(1), v, mode, at)?),
+            Op::Reduce(op) => RuleResult::Value(reduction::derivative(op, x, z, v, product)),
+            Op::Matmul => RuleResult::Value(linear::derivative(input, operand(0), operand(1), v, product, at)?),
             Op::View(number) => {
                 let view = tape.record.borrow().view(number).clone();
-                RuleResult::Value(movement::derivative(view, x, v, mode, at)?)
+                RuleResult::Value(movement::derivative(view, x, v, product, at)?)
             }
             Op::Embed(number) => {
                 let view = tape.record.borrow().view(number).clone();
-                RuleResult::Value(movement::embed_derivative(view, z, v, mode, at)?)
+                RuleResult::Value(movement::embed_derivative(view, z, v, product, at)?)
             }
             Op::Cat(axis) => {
                 let axis = axis as usize;
                 let start = self.part_starts.get_or_init(|| self.compute_part_starts(axis))[input];
                 let slice = View::Slice { axis, start, len: x.shape()[axis], step: 1 };
-                RuleResult::Value(movement::embed_derivative(slice, z, v, mode, Site { operation: "cat", ..at })?)
+                RuleResult::Value(movement::embed_derivative(slice, z, v, product, Site { operation: "cat", ..at })?)
             }
-            Op::Other(number) => self.custom_derivative(number, input, v, mode)?,
+            Op::Other(number) => self.custom_derivative(number, input, v, product)?,
         })
     }
 
@@ -182,7 +182,7 @@ impl<'t, T: Float> Primitive<'t, T> {
         number: u32,
         input: usize,
         v: Var<'t, T>,
-        mode: Mode,
+        product: JacobianProduct,
     ) -> Result<RuleResult<'t, T>, Error> {
         let operation = self.tape.record.borrow().operation(number).clone();
         if !operation.is_differentiable() {
@@ -191,9 +191,9 @@ impl<'t, T: Float> Primitive<'t, T> {
         let inputs = self.inputs.iter().map(|&input| self.tape.var_of(input)).collect();
         let (lacks_jvp, failure) = (Cell::new(false), RuleFailure::default());
         let call = Call { inputs, output: self.tape.var_of(self.index), at: self.at, lacks_jvp, failure };
-        let result = match mode {
-            Mode::Vjp => operation.vjp(&call, input, v),
-            Mode::Jvp => operation.jvp(&call, input, v),
+        let result = match product {
+            JacobianProduct::Vjp => operation.vjp(&call, input, v),
+            JacobianProduct::Jvp => operation.jvp(&call, input, v),
         };
         call.failure.take()?;
         Ok(match result {
@@ -204,16 +204,16 @@ impl<'t, T: Float> Primitive<'t, T> {
     }
 
     /// Returns the result of a derivative rule, or an error if the result belongs to another tape or has the wrong shape.
-    fn check_result(&self, mode: Mode, input: usize, result: Var<'t, T>) -> Result<Var<'t, T>, Error> {
+    fn check_result(&self, product: JacobianProduct, input: usize, result: Var<'t, T>) -> Result<Var<'t, T>, Error> {
         self.tape.check_owns([result], self.at)?;
-        let expected = self.tape.var_of(if mode == Mode::Vjp { self.inputs[input] } else { self.index });
+        let expected = self.tape.var_of(if product == JacobianProduct::Vjp { self.inputs[input] } else { self.index });
         if result.same_shape(&expected) {
             return Ok(result);
         }
         let (got, expected) = (Box::new(result.shape()), Box::new(expected.shape()));
         let record = self.tape.record.borrow();
         let (operation, recorded) = (record.name(self.index), record.location(self.index));
-        Err(Error::RuleShape { rule: mode.name(), operation, input, got, expected, recorded })
+        Err(Error::RuleShape { rule: product.name(), operation, input, got, expected, recorded })
     }
 }
 

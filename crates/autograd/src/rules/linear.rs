@@ -5,31 +5,31 @@ use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::plan::Op;
 use wengert_tensor::{Float, Site, View};
 
-use super::mode::Mode;
+use super::mode::JacobianProduct;
 use super::movement;
 use crate::tape::BatchedCall;
 use crate::{Error, Var};
 
-/// Records the derivative with respect to the input with index `input`, applied to `v`. Depending on `mode`, `v` is an incoming gradient or
-/// the tangent of this input.
+/// Records the derivative with respect to the input with index `input`, applied to `v`. Depending on `product`, `v` is an incoming gradient
+/// or the tangent of this input.
 pub(super) fn derivative<'t, T: Float>(
     input: usize,
     x: Var<'t, T>,
     y: Var<'t, T>,
     v: Var<'t, T>,
-    mode: Mode,
+    product: JacobianProduct,
     at: Site,
 ) -> Result<Var<'t, T>, Error> {
-    match (mode, input) {
-        (Mode::Vjp, 0) => v.apply_matmul(&y.transpose(-2, -1), at),
+    match (product, input) {
+        (JacobianProduct::Vjp, 0) => v.apply_matmul(&y.transpose(-2, -1), at),
         // If y is a transposed view, its gradient xᵀ g is computed as (gᵀ x)ᵀ, so that the gradient is a transposed view too.
-        (Mode::Vjp, _) if is_transposed(y) => {
+        (JacobianProduct::Vjp, _) if is_transposed(y) => {
             let transposed = v.transpose(-2, -1).apply_matmul(&x, at)?;
             Ok(transposed.transpose(-2, -1))
         }
-        (Mode::Vjp, _) => x.transpose(-2, -1).apply_matmul(&v, at),
-        (Mode::Jvp, 0) => v.apply_matmul(&y, at),
-        (Mode::Jvp, _) => x.apply_matmul(&v, at),
+        (JacobianProduct::Vjp, _) => x.transpose(-2, -1).apply_matmul(&v, at),
+        (JacobianProduct::Jvp, 0) => v.apply_matmul(&y, at),
+        (JacobianProduct::Jvp, _) => x.apply_matmul(&v, at),
     }
 }
 
@@ -66,7 +66,6 @@ fn is_identity<T: Float>(x: Var<'_, T>, [rows, columns]: [usize; 2]) -> bool {
     rows == columns && record.identity_matrices.contains(&node)
 }
 
-/// Returns true if `y` is a transposed view.
 fn is_transposed<T: Float>(y: Var<'_, T>) -> bool {
     let record = y.tape.record.borrow();
     matches!(record.node(y.index).op, Op::View(number) if movement::is_transpose(record.view(number)))

@@ -1,10 +1,10 @@
 //! Operations that return their first input unchanged. They give the result another derivative, or check a condition.
 
 use wengert_tensor::ops::{Functions, Reductions, TensorLike};
-use wengert_tensor::plan::Sameness;
+use wengert_tensor::plan::ResultOrigin;
 use wengert_tensor::{Float, Site, Tensor};
 
-use super::mode::{Mode, elementwise};
+use super::mode::{JacobianProduct, elementwise};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// An operation that returns its first input unchanged. Except for `ZeroGradients`, its derivative with respect to this input is 0. Its
@@ -48,7 +48,7 @@ impl WithDerivative {
     /// Records the derivative with respect to the input with index `input`, applied to `v`. Returns `None` if it is 0.
     fn derivative<'t, T: Float>(
         &self,
-        mode: Mode,
+        product: JacobianProduct,
         call: &Call<'t, T>,
         input: usize,
         v: Var<'t, T>,
@@ -67,10 +67,10 @@ impl WithDerivative {
             },
             WithDerivative::Softmax { axis, log } => {
                 let sum = |x: Var<'t, T>| x.sum_keepdim(axis as isize);
-                Some(match (log, mode) {
+                Some(match (log, product) {
                     (false, _) => z * (v - sum(v * z)),
-                    (true, Mode::Vjp) => v - z.exp() * sum(v),
-                    (true, Mode::Jvp) => v - sum(z.exp() * v),
+                    (true, JacobianProduct::Vjp) => v - z.exp() * sum(v),
+                    (true, JacobianProduct::Jvp) => v - sum(z.exp() * v),
                 })
             }
         }
@@ -91,16 +91,16 @@ impl<T: Float> Operation<T> for WithDerivative {
         Ok(inputs[0].clone())
     }
 
-    fn sameness(&self) -> Sameness {
-        Sameness::Alias
+    fn result_origin(&self) -> ResultOrigin {
+        ResultOrigin::FirstInput
     }
 
     fn vjp<'t>(&self, call: &Call<'t, T>, input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {
-        self.derivative(Mode::Vjp, call, input, g)
+        self.derivative(JacobianProduct::Vjp, call, input, g)
     }
 
     fn jvp<'t>(&self, call: &Call<'t, T>, input: usize, v: Var<'t, T>) -> Option<Var<'t, T>> {
-        self.derivative(Mode::Jvp, call, input, v)
+        self.derivative(JacobianProduct::Jvp, call, input, v)
     }
 
     fn batch<'t>(&self, call: &BatchedCall<'t, T>) -> Option<Var<'t, T>> {
@@ -136,8 +136,8 @@ impl<T: Float> Operation<T> for Guard<T> {
         Ok(inputs[0].check_elements(self.holds, self.message, self.at)?)
     }
 
-    fn sameness(&self) -> Sameness {
-        Sameness::Checked
+    fn result_origin(&self) -> ResultOrigin {
+        ResultOrigin::CheckedInput
     }
 
     fn vjp<'t>(&self, _call: &Call<'t, T>, _input: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {

@@ -6,20 +6,20 @@ use wengert_tensor::{Float, Site};
 
 use crate::{BatchedCall, Error, Operation, Tape, Var};
 
-/// A mode of differentiation.
+/// The product with the Jacobian matrix that a rule computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Reverse mode multiplies derivatives from the output to an input.
+pub(crate) enum JacobianProduct {
+    /// The vector-Jacobian product of reverse mode.
     Vjp,
-    /// Forward mode multiplies derivatives from an input to the output.
+    /// The Jacobian-vector product of forward mode.
     Jvp,
 }
 
-impl Mode {
+impl JacobianProduct {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Mode::Vjp => "vjp",
-            Mode::Jvp => "jvp",
+            JacobianProduct::Vjp => "vjp",
+            JacobianProduct::Jvp => "jvp",
         }
     }
 }

@@ -8,7 +8,7 @@ use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::Op;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
-use super::mode::{Mode, site};
+use super::mode::{JacobianProduct, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// Records the derivative of a view of `x`, applied to `v`. The view is a permutation, a flip, a slice, a diagonal or windows. The adjoint
@@ -17,20 +17,20 @@ pub(super) fn derivative<'t, T: Float>(
     view: View,
     x: Var<'t, T>,
     v: Var<'t, T>,
-    mode: Mode,
+    product: JacobianProduct,
     at: Site,
 ) -> Result<Var<'t, T>, Error> {
     let at = Site { operation: view.name(), ..at };
-    match (mode, view) {
-        (Mode::Vjp, View::Permute(order)) => {
+    match (product, view) {
+        (JacobianProduct::Vjp, View::Permute(order)) => {
             let mut inverse = Axes::from_elem(0, order.len());
             for (position, &axis) in order.iter().enumerate() {
                 inverse[axis] = position;
             }
             v.apply_view(View::Permute(inverse), at)
         }
-        (Mode::Jvp, view) | (_, view @ View::Flip(_)) => v.apply_view(view, at),
-        (Mode::Vjp, view) => v.apply_embed(view, &x.shape(), at),
+        (JacobianProduct::Jvp, view) | (_, view @ View::Flip(_)) => v.apply_view(view, at),
+        (JacobianProduct::Vjp, view) => v.apply_embed(view, &x.shape(), at),
     }
 }
 
@@ -48,12 +48,12 @@ pub(super) fn embed_derivative<'t, T: Float>(
     view: View,
     z: Var<'t, T>,
     v: Var<'t, T>,
-    mode: Mode,
+    product: JacobianProduct,
     at: Site,
 ) -> Result<Var<'t, T>, Error> {
-    match mode {
-        Mode::Vjp => v.apply_view(view, at),
-        Mode::Jvp => v.apply_embed(view, &z.shape(), at),
+    match product {
+        JacobianProduct::Vjp => v.apply_view(view, at),
+        JacobianProduct::Jvp => v.apply_embed(view, &z.shape(), at),
     }
 }
 

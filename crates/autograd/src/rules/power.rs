@@ -2,7 +2,7 @@
 
 use wengert_tensor::Float;
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, where_};
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::{NodeIndex, Op};
 
 use super::mode::RuleResult;
 use crate::Var;
@@ -54,7 +54,7 @@ pub(super) fn reads_data<T: Float>(y: Var<'_, T>) -> bool {
 }
 
 /// Returns the node before its expansion if the node `index` is an expansion, and `index` itself otherwise.
-fn unexpanded_node<T: Float>(record: &Record<T>, mut index: Index) -> Index {
+fn unexpanded_node<T: Float>(record: &Record<T>, mut index: NodeIndex) -> NodeIndex {
     while record.op(index) == Op::Expand {
         index = record.operands(index)[0];
     }

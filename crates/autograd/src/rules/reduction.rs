@@ -5,7 +5,7 @@ use std::rc::Rc;
 use wengert_tensor::ops::{Comparison, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Binary, Float, Reduction, Site, Tensor, View};
 
-use super::mode::{Mode, elementwise};
+use super::mode::{JacobianProduct, elementwise};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// Records the derivative of the reduction z of x, applied to `v`: an incoming gradient, or a tangent of x.
@@ -14,12 +14,12 @@ pub(super) fn derivative<'t, T: Float>(
     x: Var<'t, T>,
     z: Var<'t, T>,
     v: Var<'t, T>,
-    mode: Mode,
+    product: JacobianProduct,
 ) -> Var<'t, T> {
     let (from, to) = (x.shape(), z.shape());
-    match (op, mode) {
-        (Reduction::Sum, Mode::Vjp) => v.expand(&from),
-        (Reduction::Sum, Mode::Jvp) => v.sum_to(&to),
+    match (op, product) {
+        (Reduction::Sum, JacobianProduct::Vjp) => v.expand(&from),
+        (Reduction::Sum, JacobianProduct::Jvp) => v.sum_to(&to),
         (Reduction::Amax | Reduction::Amin | Reduction::Max | Reduction::Min, _) => {
             // Equal extremes share the gradient equally. If an element is NaN, the result is NaN, which equals no element. Then 0/0 makes
             // the whole gradient of `amax` NaN, but the gradient of `max` goes to the NaN elements. As in PyTorch, the gradient of `max` is 0
@@ -28,10 +28,10 @@ pub(super) fn derivative<'t, T: Float>(
             let is_nan_a_tie = matches!(op, Reduction::Max | Reduction::Min);
             let chosen = if is_nan_a_tie { equal.logical_or(x.isnan()) } else { equal };
             let share = chosen / chosen.sum_to(&to).expand(&from);
-            match mode {
-                Mode::Vjp if is_nan_a_tie => where_(&chosen, v.expand(&from) * share, 0.0),
-                Mode::Vjp => v.expand(&from) * share,
-                Mode::Jvp => (v * share).sum_to(&to),
+            match product {
+                JacobianProduct::Vjp if is_nan_a_tie => where_(&chosen, v.expand(&from) * share, 0.0),
+                JacobianProduct::Vjp => v.expand(&from) * share,
+                JacobianProduct::Jvp => (v * share).sum_to(&to),
             }
         }
         // A product is recorded as a tree of multiplications, which have derivative rules of their own.

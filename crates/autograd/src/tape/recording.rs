@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 use wengert_macros::{precompiled, twins};
-use wengert_tensor::plan::{Index, Inputs, Op, Sameness};
+use wengert_tensor::plan::{Inputs, NodeIndex, Op, ResultOrigin};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use super::constant::Constant;
@@ -117,10 +117,10 @@ impl<'t, T: Float> Tape<T> {
     /// [`Function`](crate::Function) does not have exactly one result, the result here is a vector of the elements of all its results.
     pub fn calls(&'t self, name: &str) -> Vec<(Vec<Var<'t, T>>, Var<'t, T>)> {
         let record = self.record.borrow();
-        let named = |&index: &Index| matches!(record.op(index), Op::Other(_)) && record.name(index) == name;
+        let named = |&index: &NodeIndex| matches!(record.op(index), Op::Other(_)) && record.name(index) == name;
         let call =
             |index| (record.operands(index).iter().map(|&input| self.var_of(input)).collect(), self.var_of(index));
-        (0..record.len() as Index).filter(named).map(call).collect()
+        (0..record.len() as NodeIndex).filter(named).map(call).collect()
     }
 
     /// Records an operation that is an object of the trait [`Operation`]. Such an object may store arguments, such as positions or a stride.
@@ -140,8 +140,8 @@ impl<'t, T: Float> Tape<T> {
         wengert_tensor::addressable::<T>(&shape, at)?;
         let mut record = self.record.borrow_mut();
         let shape = record.expression.intern(&shape);
-        let (name, sameness) = (operation.name(), operation.sameness());
-        let index = record.push_operation((operation, name), &indices, shape, sameness, at.location);
+        let (name, result_origin) = (operation.name(), operation.result_origin());
+        let index = record.push_operation((operation, name), &indices, shape, result_origin, at.location);
         let index = index.ok_or(Error::TapeFull { at })?;
         Ok(Var::new(self, index))
     }
@@ -157,7 +157,7 @@ impl<'t, T: Float> Tape<T> {
         let indices = self.owned_indices(parts, at)?;
         let mut record = self.record.borrow_mut();
         let shape = record.expression.intern(shape);
-        let index = record.push_list(Op::Cat(axis as u32), &indices, shape, Sameness::Other, at.location);
+        let index = record.push_list(Op::Cat(axis as u32), &indices, shape, ResultOrigin::Computed, at.location);
         let index = index.ok_or(Error::TapeFull { at })?;
         Ok(Var::new(self, index))
     }
@@ -167,7 +167,7 @@ impl<'t, T: Float> Tape<T> {
     pub(crate) fn push<const N: usize>(
         &self,
         op: Op,
-        inputs: [Index; N],
+        inputs: [NodeIndex; N],
         shape: impl FnOnce(&mut Record<T>) -> u32,
         at: Site,
     ) -> Result<Var<'_, T>, Error> {

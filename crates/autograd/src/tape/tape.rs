@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 use wengert_macros::precompiled;
-use wengert_tensor::plan::{Index, Sameness};
+use wengert_tensor::plan::{NodeIndex, ResultOrigin};
 use wengert_tensor::{Float, Generator, Shape, Site, Tensor};
 
 use crate::Error;
@@ -50,7 +50,7 @@ pub struct Tape<T: Float = f32> {
 pub(super) struct Training {
     pub(super) generator: Generator,
     /// The changes of buffers in the order of recording, each with the buffer's id.
-    pub(super) changes: Vec<(u64, BufferChange<Index>)>,
+    pub(super) changes: Vec<(u64, BufferChange<NodeIndex>)>,
 }
 
 #[precompiled]
@@ -99,9 +99,8 @@ impl<T: Float> Tape<T> {
         self.len() == 0
     }
 
-    /// Returns the variable for the node with index `index`.
     #[inline]
-    pub(crate) fn var_of(&self, index: Index) -> Var<'_, T> {
+    pub(crate) fn var_of(&self, index: NodeIndex) -> Var<'_, T> {
         Var::new(self, index)
     }
 }
@@ -142,7 +141,7 @@ impl<T: Float> fmt::Debug for Tape<T> {
 #[doc = include_str!("operations.md")]
 pub struct Var<'t, T: Float = f32> {
     pub(crate) tape: &'t Tape<T>,
-    pub(crate) index: Index,
+    pub(crate) index: NodeIndex,
 }
 
 impl<T: Float> Clone for Var<'_, T> {
@@ -155,7 +154,7 @@ impl<T: Float> Copy for Var<'_, T> {}
 
 impl<'t, T: Float> Var<'t, T> {
     #[inline]
-    pub(crate) fn new(tape: &'t Tape<T>, index: Index) -> Self {
+    pub(crate) fn new(tape: &'t Tape<T>, index: NodeIndex) -> Self {
         Var { tape, index }
     }
 
@@ -231,11 +230,11 @@ pub trait Operation<T: Float>: Any {
     /// If the operation refuses these values, or memory cannot hold the result.
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Tensor<T>, Error>;
 
-    /// Returns how the result relates to the first input. Evaluations do not call [`run`](Self::run) of a [`Sameness::Alias`]; only
+    /// Returns the origin of the result. Evaluations do not call [`run`](Self::run) of a [`ResultOrigin::FirstInput`]; only
     /// [`Tape::first_non_finite`] calls it.
     #[doc(hidden)]
-    fn sameness(&self) -> Sameness {
-        Sameness::Other
+    fn result_origin(&self) -> ResultOrigin {
+        ResultOrigin::Computed
     }
 
     /// Returns, in reverse mode, the upstream gradient `g` times the derivative with respect to the input with index `input`. `g` has the

@@ -2,7 +2,7 @@
 //! they ran in evaluation mode.
 
 use wengert_macros::{precompiled, twins};
-use wengert_tensor::plan::Index;
+use wengert_tensor::plan::NodeIndex;
 use wengert_tensor::{Float, Generator, Site};
 
 use crate::parameter::{BlendWeight, Buffer, BufferChange};
@@ -65,7 +65,7 @@ impl<T: Float> Tape<T> {
         }
     }
 
-    fn record_change(&self, buffer: u64, change: BufferChange<Index>) {
+    fn record_change(&self, buffer: u64, change: BufferChange<NodeIndex>) {
         if let Some(training) = &self.training {
             let changes = &mut training.borrow_mut().changes;
             let earlier = changes.iter().filter(|(earlier, _)| *earlier == buffer).count() as u64;
@@ -80,8 +80,7 @@ impl<T: Float> Tape<T> {
         }
     }
 
-    /// Returns the recorded changes of buffers.
-    pub(crate) fn changes(&self) -> Vec<(u64, BufferChange<Index>)> {
+    pub(crate) fn changes(&self) -> Vec<(u64, BufferChange<NodeIndex>)> {
         self.training.as_ref().map_or_else(Vec::new, |training| training.borrow().changes.clone())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::{NodeIndex, Op};
 use wengert_tensor::{Float, Site, Tensor};
 
 use super::vmap::{Vmap, array};
@@ -152,7 +152,7 @@ macro_rules! data {
                 at: Site,
             ) -> Result<Vec<Tensor<T>>, Error> {
                 let tape = Tape::new();
-                let results: Vec<Index> = {
+                let results: Vec<NodeIndex> = {
                     let inputs: Vec<Var<'_, T>> = $each!(@list &self).map(|input| $leaf(&tape, input, at)).collect();
                     let output = f(Self::arrange(&self.keys_of_inputs(), inputs.clone()));
                     tape.check_owns([output], at)?;

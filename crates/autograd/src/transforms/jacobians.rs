@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 use wengert_tensor::ops::TensorLike as _;
-use wengert_tensor::plan::Index;
+use wengert_tensor::plan::NodeIndex;
 use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
 use crate::{Error, Tape, Var};
@@ -86,7 +86,7 @@ impl<'t, T: Float> Tape<T> {
 
     /// Returns the values of variables, each with its elements in row-major order.
     fn values_in_order(&self, variables: &[Var<'t, T>], at: Site) -> Result<Vec<Tensor<T>>, Error> {
-        let roots: Vec<Index> = variables.iter().map(|variable| variable.index).collect();
+        let roots: Vec<NodeIndex> = variables.iter().map(|variable| variable.index).collect();
         self.evaluate(&roots, at)?.iter().map(|tensor| Ok(tensor.try_contiguous()?)).collect()
     }
 

@@ -6,7 +6,7 @@
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{TensorLike, Views as _};
-use wengert_tensor::plan::{Index, Op};
+use wengert_tensor::plan::{NodeIndex, Op};
 use wengert_tensor::{Float, Shape, Site, Sizes, Tensor, View};
 
 use crate::rules::EXAMPLE_BYTES;
@@ -79,7 +79,7 @@ impl Vmap {
         let at = vmap_site(Site::here("call"));
         let tape = Tape::new();
         let vars = inputs.map(|input| tape.leaf_at(input, at));
-        let results: Vec<Index> =
+        let results: Vec<NodeIndex> =
             self.variables(&slice_function(f), &vars, at)?.iter().map(|result| result.index).collect();
         Ok(array(tape.into_values(&results, at)?))
     }
@@ -210,7 +210,7 @@ impl<'t, T: Float> Batch<'t, T> {
         let inputs = self.example(0)?;
         let batched = inputs.iter().zip(&self.inputs).filter(|(_, (_, is_batched))| *is_batched);
         let replaced: Vec<(Var<'t, T>, Var<'t, T>)> = batched.map(|(&example, &(batch, _))| (example, batch)).collect();
-        let sources: Vec<Index> = replaced.iter().map(|(example, _)| example.index).collect();
+        let sources: Vec<NodeIndex> = replaced.iter().map(|(example, _)| example.index).collect();
         let (generator, n_changes, observer) = (tape.generator(), tape.changes().len(), Observer::new(tape));
         let results = f(&inputs);
         tape.check_owns(results.iter().copied(), self.at)?;
@@ -248,9 +248,9 @@ impl<'t, T: Float> Batch<'t, T> {
 
     /// Checks the recorded changes of buffers from index `first` on. Returns an error if the statistic of one of them depends on `sources`,
     /// the variables of an example.
-    fn check_statistics(&self, first: usize, sources: &[Index]) -> Result<(), Error> {
+    fn check_statistics(&self, first: usize, sources: &[NodeIndex]) -> Result<(), Error> {
         let tape = self.inputs[0].0.tape;
-        let statistics: Vec<Index> =
+        let statistics: Vec<NodeIndex> =
             tape.changes()[first..].iter().filter_map(|(_, change)| change.statistic()).collect();
         if tape.any_depends_on(&statistics, sources) {
             let message = "vmap: a running statistic cannot follow single examples\n  hint: evaluate on a tape that does not \
@@ -303,7 +303,7 @@ impl<'t, T: Float> Observer<'t, T> {
     }
 
     /// Returns the nodes whose values were requested while the observer existed.
-    fn into_nodes(self) -> Vec<Index> {
+    fn into_nodes(self) -> Vec<NodeIndex> {
         self.tape.record.borrow().observed_nodes[self.start..].to_vec()
     }
 }
@@ -332,7 +332,6 @@ fn axis_of(dim: isize, shape: &Shape) -> Option<usize> {
     (-rank..rank).contains(&dim).then(|| dim.rem_euclid(rank) as usize)
 }
 
-/// Returns `x` with its dimensions in the order `order`.
 fn permute<'t, T: Float>(x: Var<'t, T>, order: Vec<usize>, at: Site) -> Result<Var<'t, T>, Error> {
     if order.is_sorted() { Ok(x) } else { x.apply_view(View::Permute(order.into()), at) }
 }
@@ -346,7 +345,6 @@ fn refuse<V>(message: String, at: Site) -> Result<V, Error> {
     Err(Error::Refused { message, at })
 }
 
-/// Returns a list of `N` elements as an array.
 pub(super) fn array<V, const N: usize>(values: Vec<V>) -> [V; N] {
     values.try_into().unwrap_or_else(|_| unreachable!("one for each result"))
 }

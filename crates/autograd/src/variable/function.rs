@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use wengert_macros::twins;
 use wengert_tensor::ops::{TensorLike as _, Views as _, join, try_cat};
-use wengert_tensor::plan::Index;
+use wengert_tensor::plan::NodeIndex;
 use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
 use crate::tape::RuleFailure;
@@ -170,7 +170,7 @@ struct PackedFunction<F> {
 /// only once for each upstream gradient.
 struct LastGradients {
     call: CallKey,
-    gradients: Vec<Option<Index>>,
+    gradients: Vec<Option<NodeIndex>>,
 }
 
 /// The key of a call of a rule. The operation alone does not identify a call. If a batch records the function once for each example, the
@@ -180,9 +180,9 @@ struct CallKey {
     /// The id of the tape.
     tape: u64,
     /// The node of the function's result.
-    output: Index,
+    output: NodeIndex,
     /// The node of the upstream gradient.
-    gradient: Index,
+    gradient: NodeIndex,
 }
 
 impl<T: Float, F: Function<T>> Operation<T> for PackedFunction<F> {
@@ -252,7 +252,7 @@ impl<T: Float, F: Function<T>> Operation<T> for PackedFunction<F> {
 impl<F> PackedFunction<F> {
     /// Records the gradients with respect to all inputs of `call`, for the upstream gradient `g`. Returns their nodes, or `None` for an
     /// input without gradient.
-    fn gradients<'t, T: Float>(&self, call: &Call<'t, T>, g: Var<'t, T>) -> Result<Vec<Option<Index>>, Error>
+    fn gradients<'t, T: Float>(&self, call: &Call<'t, T>, g: Var<'t, T>) -> Result<Vec<Option<NodeIndex>>, Error>
     where
         F: Function<T>,
     {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use wengert_macros::twins;
-use wengert_tensor::plan::Sameness;
+use wengert_tensor::plan::ResultOrigin;
 use wengert_tensor::{Float, Site, Tensor};
 
 use crate::{Call, Error, Operation, Var};
@@ -51,8 +51,8 @@ impl<T: Float, F: for<'g> Fn(Var<'g, T>) -> Var<'g, T> + 'static> Operation<T> f
         Ok(inputs[0].clone())
     }
 
-    fn sameness(&self) -> Sameness {
-        Sameness::Alias
+    fn result_origin(&self) -> ResultOrigin {
+        ResultOrigin::FirstInput
     }
 
     fn vjp<'t>(&self, _: &Call<'t, T>, _: usize, g: Var<'t, T>) -> Option<Var<'t, T>> {

@@ -26,7 +26,7 @@ impl<T: Float> Lowering<T> {
             ("dilations", integers_attribute(windows.iter().map(|window| window.dilation))),
         ];
         let pads_after: Vec<i64> = windows.iter().map(end_padding).collect();
-        let pads_before = windows.iter().map(|window| window.before as i64);
+        let pads_before = windows.iter().map(|window| window.padding_before as i64);
         attributes
             .push(("pads", Attribute::Integers(pads_before.chain(pads_after.iter().map(|&end| end.max(0))).collect())));
         let shape = form.shape(slot).clone();
@@ -57,7 +57,7 @@ impl<T: Float> Lowering<T> {
     /// Translates a maximum pooling.
     pub(super) fn max_pooling(&mut self, form: &MaxPoolForm, x: ValueId) -> ValueId {
         let windows = form.moving_windows();
-        let pads_before = windows.iter().map(|window| window.before as i64);
+        let pads_before = windows.iter().map(|window| window.padding_before as i64);
         let mut pads: Vec<i64> = pads_before.chain(windows.iter().map(|window| end_padding(window).max(0))).collect();
         let mut x = x;
         // ONNX Runtime refuses a padding that is not below the size of the kernel. A dilated kernel may have such a
@@ -145,12 +145,12 @@ impl<T: Float> Lowering<T> {
 /// Returns the number of padding elements after the input that the last window reads. It is negative if elements remain
 /// after the last window.
 fn end_padding(window: &WindowAxis) -> i64 {
-    let &WindowAxis { input, kernel, output, stride, dilation, before } = window;
-    let [input, kernel, output, stride, dilation, before] =
-        [input, kernel, output, stride, dilation, before].map(|size| i64::try_from(size).unwrap_or(i64::MAX));
+    let &WindowAxis { input, kernel, output, stride, dilation, padding_before } = window;
+    let [input, kernel, output, stride, dilation, padding_before] =
+        [input, kernel, output, stride, dilation, padding_before].map(|size| i64::try_from(size).unwrap_or(i64::MAX));
     let span = dilation.saturating_mul(kernel.saturating_sub(1)).saturating_add(1);
     let last = output.saturating_sub(1).saturating_mul(stride);
-    last.saturating_add(span).saturating_sub(input).saturating_sub(before)
+    last.saturating_add(span).saturating_sub(input).saturating_sub(padding_before)
 }
 
 /// Returns the size and the stride of the windows over `size` elements. Returns `None` unless all windows have the same size and distance,

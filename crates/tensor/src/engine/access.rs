@@ -38,7 +38,6 @@ impl<T> ProgramArgument<'_, T> {
 /// The way in which an operand is read.
 #[derive(Debug)]
 pub(crate) enum Access {
-    /// The operand is a number.
     Number,
     /// The operand repeats the element at this position.
     Uniform(usize),
@@ -201,7 +200,6 @@ impl<'a, T: Element> Input<'a, T> {
         }
     }
 
-    /// Returns a reader for the blocks of one task of `tiling`.
     pub(crate) fn reader(&self, tiling: &Tiling) -> Reader<'_, T> {
         let tile = match self {
             &Input::Transposed(data, space, tiles) if tiling.tiles() == Some(tiles) => {

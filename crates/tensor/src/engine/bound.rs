@@ -153,7 +153,6 @@ pub(crate) struct Binding {
     /// For each output that [concatenates](Output::concatenated_row_len) values, the number of adjacent elements of the output that come
     /// from one value. For other outputs, 0.
     concatenated_row_lens: SmallVec<[usize; 4]>,
-    /// The layout of each output.
     pub(crate) outputs: SmallVec<[Layout; 2]>,
 }
 

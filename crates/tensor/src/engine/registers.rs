@@ -18,7 +18,6 @@ pub(crate) enum Register {
 /// The registers of the instructions of a program.
 #[derive(Debug)]
 pub(crate) struct Registers {
-    /// The register of each instruction's result.
     pub(crate) results: Vec<Register>,
     /// For each instruction, true if its result is one output, and neither another output nor an instruction reads it. Such a result may be
     /// written with stores that bypass the caches.

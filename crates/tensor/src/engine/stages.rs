@@ -8,9 +8,7 @@ use crate::{Float, Reduction};
 /// The totals of the earlier stages of a task. The caller holds the totals of the current stage.
 pub(crate) struct Stages<T> {
     op: Reduction,
-    /// The number of blocks in a stage.
     blocks_per_stage: usize,
-    /// The number of stages that have ended.
     ended_stages: usize,
     /// A set of totals for each bit of `ended_stages`. If the bit 2ᵏ is 1, the set with index k has the totals of 2ᵏ consecutive stages.
     sets: Scratch<T>,

@@ -16,13 +16,11 @@ pub(crate) struct Tiling {
     pub(crate) row_len: usize,
     /// The number of elements of a unit: a long row, or several short rows. Each unit is cut into blocks separately.
     unit_len: usize,
-    /// The number of blocks in a unit.
     blocks_per_unit: usize,
     /// The number of elements in a block. The last block of a unit may be shorter.
     pub(crate) block_len: usize,
     /// The number of blocks. If there are tiles, all blocks of one row of tiles count as one block.
     block_count: usize,
-    /// The number of blocks in a task.
     blocks_per_task: usize,
     /// The tiles (rectangles of rows and columns), if the shape is cut into tiles. A block is then one row of a tile, and blocks follow
     /// each other tile by tile. Otherwise, blocks are in row-major order.
@@ -126,7 +124,6 @@ impl Tiling {
         self.blocks_per_task = self.blocks_per_task.max(min_len.div_ceil(self.block_len.max(1)).min(self.block_count));
     }
 
-    /// Returns the number of tasks.
     pub(crate) fn task_count(&self) -> usize {
         self.block_count.div_ceil(self.blocks_per_task)
     }

@@ -83,7 +83,6 @@ crate::scalar::cpu::dispatched! {
     }
 }
 
-/// Does the same as [`rows_of_constant`], for rows of `N` elements.
 #[inline(always)]
 fn strided_rows<T: Copy, const N: usize>(data: &[T], position: usize, (down, across): (isize, isize), out: &mut [T]) {
     let rows = out.as_chunks_mut::<N>().0;
@@ -290,6 +289,20 @@ mod tests {
             assert!(floats.iter().enumerate().all(|(k, &x)| x == sum(k) as f32));
             numbers(0.1, -0.3, &mut floats);
             assert!(floats.iter().enumerate().all(|(k, &x)| x == (0.1 + k as f64 * -0.3) as f32));
+        }
+    }
+
+    #[test]
+    fn strided_elements_are_picked() {
+        for (stride, count) in (-2..7).flat_map(|stride| [1, 2, 7, 16, 17, 63].map(|count| (stride, count))) {
+            for more in [0, 1, 9] {
+                let last = (count as isize - 1) * stride;
+                let x: Vec<isize> = (0..last.abs() + 1 + more).collect();
+                let (first, mut got) = (last.min(0).unsigned_abs(), vec![-1; count]);
+                copy_strided(&x, first, stride, &mut got);
+                let expected = (0..count as isize).map(|i| first as isize + i * stride);
+                assert!(expected.eq(got.iter().copied()), "{stride} {count} {more}: {got:?}");
+            }
         }
     }
 

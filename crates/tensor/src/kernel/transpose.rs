@@ -60,7 +60,6 @@ impl Tiles {
         first + rows.start..first + rows.end
     }
 
-    /// Returns the number of elements in a row.
     pub(crate) fn width(&self) -> usize {
         self.width
     }

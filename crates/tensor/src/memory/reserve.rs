@@ -5,7 +5,6 @@ use crate::memory::pool::{self, PooledBuffer};
 use crate::thresholds::memory::MIN_CHECKED_BYTES;
 use crate::{DType, Error, Scalar, Shape, Site};
 
-/// Returns a vector of `len` zeros.
 pub(crate) fn zeroed<T: Scalar>(len: usize) -> Result<Vec<T>, AllocationError> {
     let mut data = with_capacity(len)?;
     data.resize(len, T::ZERO);

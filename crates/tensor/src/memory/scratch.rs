@@ -22,7 +22,6 @@ impl<T: Scalar> Scratch<T> {
         reserve::zeroed(len).map(Scratch::Own)
     }
 
-    /// Returns a buffer of `len` zeros.
     pub(crate) fn zeroed(len: usize) -> Result<Self, AllocationError> {
         let mut scratch = Self::new(len)?;
         scratch.fill(T::ZERO);

@@ -275,7 +275,6 @@ impl<T: Scalar> Storage<T> {
         }
     }
 
-    /// Returns true if `self` and `other` are the same buffer.
     pub(crate) fn is_same_buffer(&self, other: &Self) -> bool {
         match (self, other) {
             (Storage::Small(data), Storage::Small(other)) => Arc::ptr_eq(data, other),

@@ -96,7 +96,6 @@ impl fmt::Display for InstructionSet {
     }
 }
 
-/// Returns the largest set that this machine supports.
 fn best_supported() -> InstructionSet {
     let supported = InstructionSet::ALL.into_iter().rev().find(|set| set.is_supported());
     supported.unwrap_or(InstructionSet::Portable)

@@ -15,8 +15,11 @@ use crate::{DType, Shape};
 ///
 /// `Display` writes the whole diagnostic, which has several lines. `Debug` writes the same text, so that `main() -> Result` and `unwrap`
 /// show it. [`sentence`](Error::sentence) returns the first line.
+///
+/// The [`Site`] of a variant, such as its field `at`, is the operation that failed and the line of code that called it.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the documentation of the enum describes the field `at`")]
 pub enum Error {
     /// Shapes that do not broadcast.
     #[error("{}", diagnostic::broadcast(.0, .1))]
@@ -32,7 +35,6 @@ pub enum Error {
     ShapeMismatch {
         /// The error message.
         message: String,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -46,7 +48,6 @@ pub enum Error {
         /// The mismatch that occurs when the right side is expanded to the shape of the left side. Its text is the error message of older
         /// versions of PyTorch.
         source: Box<ExpandMismatch>,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -63,7 +64,6 @@ pub enum Error {
         shape: Shape,
         /// The requested sizes.
         sizes: Vec<isize>,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -74,7 +74,6 @@ pub enum Error {
         shape: Shape,
         /// The requested shape.
         target: Box<Shape>,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -85,7 +84,6 @@ pub enum Error {
         operand: usize,
         /// The shapes of all operands.
         shapes: Vec<Shape>,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -96,7 +94,6 @@ pub enum Error {
         message: String,
         /// The operands' shapes.
         shapes: Box<(Shape, Shape)>,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -107,7 +104,6 @@ pub enum Error {
         dim: isize,
         /// The number of dimensions of the tensor.
         rank: usize,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -116,7 +112,6 @@ pub enum Error {
     Reshape {
         /// The error message.
         message: String,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -126,7 +121,6 @@ pub enum Error {
         /// True if elements of the written tensor share memory with each other. False if the written tensor partly overlaps another
         /// operand.
         internal: bool,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -135,7 +129,6 @@ pub enum Error {
     MatmulShape {
         /// The error message, and a hint on a second line if there is one.
         message: String,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -144,7 +137,6 @@ pub enum Error {
     IndexRange {
         /// The error message, and a hint on a second line if there is one.
         message: String,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -153,7 +145,6 @@ pub enum Error {
     EmptyReduction {
         /// The error message.
         message: String,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -162,7 +153,6 @@ pub enum Error {
     Argument {
         /// The error message, and a hint on a second line if there is one.
         message: String,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -171,7 +161,6 @@ pub enum Error {
     ElementType {
         /// The element type.
         dtype: DType,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -182,7 +171,6 @@ pub enum Error {
         shape: Shape,
         /// The element type.
         dtype: DType,
-        /// The operation and the line that called it.
         at: Site,
     },
 
@@ -193,7 +181,6 @@ pub enum Error {
         shape: Shape,
         /// The element type.
         dtype: DType,
-        /// The operation and the line that called it.
         at: Site,
     },
 }

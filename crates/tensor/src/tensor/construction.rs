@@ -116,7 +116,6 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Returns a tensor filled with `value`.
 fn full<T: Element>(shape: Sizes, value: T, at: Site) -> Result<Tensor<T>, Error> {
     Tensor::build(&shape.resolve_plain(at)?, at, |out| loops::fill(value, out))
 }
@@ -287,7 +286,6 @@ from_arrays! {
     [A B C D] [[[[T; D]; C]; B]; A], [[[[i32; D]; C]; B]; A]: as_flattened as_flattened as_flattened;
 }
 
-/// Returns a tensor with the elements of nested arrays.
 fn from_nested<T: Element, const R: usize>(data: Vec<T>, shape: [usize; R]) -> Tensor<T> {
     Tensor::from_parts(Storage::from_vec(data), Layout::contiguous(Shape::from(shape)))
 }

@@ -166,7 +166,6 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Returns a contiguous copy.
     pub(crate) fn contiguous_copy(&self, at: Site) -> Result<Self, Error> {
         Tensor::build(self.shape(), at, |out| elementwise::copy(self.source(), out))
     }

@@ -616,7 +616,7 @@ fn gradients<'t, T: Float>(
     replayed: &mut usize,
 ) -> Result<Vec<Var<'t, T>>, Error> {
     let (seed, before) = (loss.unit_seed(at)?, kept());
-    let start = loss.tape().record.borrow().extent();
+    let start = loss.tape().record.borrow().list_lengths();
     let gradients = loss.tape().reverse_or_zeros(&[(loss, seed)], inputs, at);
     let is_known = |newest: &Rc<RecordedDerivative>| before.iter().any(|known| Rc::ptr_eq(known, newest));
     let is_replay = |newest: &Rc<RecordedDerivative>| newest.start == start && is_known(newest);

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::engine::plan::emission::Plan;
-use crate::engine::plan::expression::{Expression, Index};
+use crate::engine::plan::expression::{Expression, NodeIndex};
 use crate::engine::plan::planner;
 use crate::engine::plan::simplification::simplification;
 use crate::thresholds::plan::{MAX_PLANNED_NODES, MAX_PLANS};
@@ -15,7 +15,7 @@ use crate::{DType, InstructionSet, instruction_set};
 /// A cached plan, with the expression, the roots and the options from which the plan was made.
 struct Entry {
     expression: Expression,
-    roots: Vec<Index>,
+    roots: Vec<NodeIndex>,
     dtype: DType,
     /// Functions of numbers are computed when the plan is made. Their last bits depend on the instruction set.
     instruction_set: InstructionSet,
@@ -31,7 +31,7 @@ thread_local! {
 /// Returns the plan that computes the values of `roots` from the data of leaves, in arithmetic of the type `dtype`. If this thread has a
 /// cached plan for an equal expression with the same roots, type, instruction set and setting of simplification, returns that plan.
 /// Otherwise makes a plan, and caches it unless the expression is very large.
-pub fn plan_for(expression: &Expression, roots: &[Index], dtype: DType) -> Rc<Plan> {
+pub fn plan_for(expression: &Expression, roots: &[NodeIndex], dtype: DType) -> Rc<Plan> {
     let (instruction_set, simplify) = (instruction_set(), simplification());
     let matches = |entry: &Entry| {
         entry.roots == roots

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::engine::plan::expression::Index;
+use crate::engine::plan::expression::NodeIndex;
 use crate::engine::program::AxisSet;
 use crate::scalar::instruction::Instruction;
 use crate::{Binary, Compare, Reduction, Unary};
@@ -17,7 +17,7 @@ pub(super) type ShapeId = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Definition {
     /// The data of a leaf. The field is the leaf's node.
-    Known(Index),
+    Known(NodeIndex),
     /// A number, by its index in `Values::numbers`.
     Number(u32),
     Unary(Unary, Id),
@@ -36,7 +36,7 @@ pub(super) enum Definition {
     Cat(u32),
     /// An operation that the host (the tape or an eager operation) runs itself, outside of the compiled programs. The field is the
     /// operation's node.
-    Node(Index),
+    Node(NodeIndex),
 }
 
 /// An operand with its full shape, including leading dimensions of size 1.
@@ -101,5 +101,5 @@ pub(super) struct Value {
     /// The value's shape without leading dimensions of size 1.
     pub(super) shape: ShapeId,
     /// The first node that has this value.
-    pub(super) node: Index,
+    pub(super) node: NodeIndex,
 }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::engine::bound::BoundProgram;
 use crate::engine::plan::definition::{Concatenation, Definition, Id};
-use crate::engine::plan::expression::{Index, Sameness};
+use crate::engine::plan::expression::{NodeIndex, ResultOrigin};
 use crate::engine::plan::placements::{Placement, Placements};
 use crate::engine::plan::regions::Region;
 use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
@@ -39,7 +39,7 @@ pub struct Plan {
 impl Placements<'_> {
     /// Returns the plan with its steps in order. `stored` marks the values that must be in memory. These are the values of `roots`, and each
     /// value that a step other than its own kernel (fused program) reads.
-    pub(super) fn into_plan(self, roots: &[Index], stored: &[bool]) -> Plan {
+    pub(super) fn into_plan(self, roots: &[NodeIndex], stored: &[bool]) -> Plan {
         let mut order: Vec<(u32, bool, u32)> = Vec::with_capacity(self.separate_steps.len() + self.kernels.len());
         order.extend(self.separate_steps.iter().map(|&(level, id)| (level, false, id)));
         order.extend(self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.level, true, number as u32)));
@@ -141,7 +141,7 @@ impl Placements<'_> {
                 let shapes = parts.iter().map(|&(_, shape)| self.values.shapes[shape].clone());
                 Work::Cat { axis: *axis, shapes: shapes.collect(), in_place: None }
             }
-            _ if self.expression.sameness(value.node) == Sameness::Checked => {
+            _ if self.expression.result_origin(value.node) == ResultOrigin::CheckedInput => {
                 Work::Node(value.node, SmallVec::from_elem(self.values.shape(id).clone(), 1))
             }
             _ => {

@@ -14,10 +14,10 @@ use crate::thresholds::plan::MAX_SCANNED;
 use crate::{Binary, Compare, Layout, Reduction, Shape, Unary, View};
 
 /// The index of a node in its expression.
-pub type Index = u32;
+pub type NodeIndex = u32;
 
 /// The indices of a node's inputs.
-pub type Inputs = SmallVec<[Index; 3]>;
+pub type Inputs = SmallVec<[NodeIndex; 3]>;
 
 /// The operation of a node. Together with the shapes of the inputs and the result, it defines the computation. Most fields of type `u32`
 /// are indices into lists of the expression, or of the host that made it.
@@ -58,17 +58,17 @@ pub enum Op {
     Other(u32),
 }
 
-/// The relation of the result of an [`Op::Other`] to its first input. The number of each variant (0, 1 or 2) is stored in the third of the
-/// node's `operands`.
+/// The origin of the result of an [`Op::Other`]: the operation or its first input. The number of each variant (0, 1 or 2) is stored in the
+/// third of the node's `operands`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sameness {
+pub enum ResultOrigin {
     /// The host computes the result, which need not equal an input.
-    Other = 0,
+    Computed = 0,
     /// The result equals the first input. The value does not depend on the other inputs. Only the derivative uses them.
-    Alias = 1,
+    FirstInput = 1,
     /// The result equals the only input, but the host checks its elements first, and refuses some. The check runs on the input's value
     /// before an expansion.
-    Checked = 2,
+    CheckedInput = 2,
 }
 
 /// One node of an [`Expression`].
@@ -77,8 +77,8 @@ pub struct Node {
     /// The operation.
     pub op: Op,
     /// Up to three inputs. An [`Op::Cat`] or [`Op::Other`] has its inputs in the expression's list of inputs instead. Then this array has
-    /// three numbers: the position of the first input in that list, the number of inputs, and the [`Sameness`] of the result.
-    operands: [Index; 3],
+    /// three numbers: the position of the first input in that list, the number of inputs, and the [`ResultOrigin`] of the result.
+    operands: [NodeIndex; 3],
     arity: u8,
     /// The index of the result's shape.
     pub shape: u32,
@@ -88,7 +88,7 @@ impl Node {
     /// Returns the two inputs of a node. Returns `None` if the node does not have exactly two inputs, or is an [`Op::Cat`] or
     /// [`Op::Other`].
     #[inline]
-    pub fn pair(&self) -> Option<[Index; 2]> {
+    pub fn pair(&self) -> Option<[NodeIndex; 2]> {
         let [x, y, _] = self.operands;
         (self.arity == 2).then_some([x, y])
     }
@@ -96,7 +96,7 @@ impl Node {
 
 /// The lengths of an expression's lists at some time. Nodes that are appended later make the lists longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
+pub struct ListLengths {
     /// The number of nodes.
     pub nodes: usize,
     inputs: usize,
@@ -110,7 +110,7 @@ pub struct Extent {
 pub struct Expression {
     nodes: Vec<Node>,
     /// The inputs of all nodes of the operations [`Op::Cat`] and [`Op::Other`], which may have any number of inputs.
-    inputs: Vec<Index>,
+    inputs: Vec<NodeIndex>,
     shapes: Vec<Shape>,
     /// The indices of the shapes that come after the first [`MAX_SCANNED`] ones. A new shape is compared with each of the first ones.
     shape_numbers: FxHashMap<Shape, u32>,
@@ -123,13 +123,13 @@ pub struct Expression {
     identity: Option<Identity>,
 }
 
-/// A number for the contents of an expression's lists up to `extent`. If two expressions have the same identity, their lists are equal up
-/// to this extent, and a comparison can leave out this part.
+/// A number for the contents of an expression's lists up to `lengths`. If two expressions have the same identity, their lists are equal up
+/// to these lengths, and a comparison can leave out this part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     number: u64,
     /// The number stands for the contents of the lists up to these lengths.
-    pub extent: Extent,
+    pub lengths: ListLengths,
 }
 
 impl Expression {
@@ -158,8 +158,8 @@ impl Expression {
 
     /// Returns the present lengths of the lists.
     #[inline]
-    pub fn extent(&self) -> Extent {
-        Extent {
+    pub fn list_lengths(&self) -> ListLengths {
+        ListLengths {
             nodes: self.nodes.len(),
             inputs: self.inputs.len(),
             shapes: self.shapes.len(),
@@ -169,7 +169,7 @@ impl Expression {
     }
 
     /// Returns a copy of the elements of all lists from `start` on.
-    pub fn tail(&self, start: Extent) -> ExpressionTail {
+    pub fn tail(&self, start: ListLengths) -> ExpressionTail {
         ExpressionTail {
             start,
             nodes: self.nodes[start.nodes..].to_vec(),
@@ -182,7 +182,7 @@ impl Expression {
 
     /// Returns true if the lists have the same elements as `tail` from `from` to `to`. The marks of nodes with [expanded
     /// data](Self::set_unexpanded) are not compared.
-    pub fn contains(&self, tail: &ExpressionTail, from: Extent, to: Extent) -> bool {
+    pub fn contains(&self, tail: &ExpressionTail, from: ListLengths, to: ListLengths) -> bool {
         fn same<V>(own: &[V], tail: &[V], start: usize, range: Range<usize>, equal: impl Fn(&V, &V) -> bool) -> bool {
             let theirs = tail.get(range.start.wrapping_sub(start)..range.end.wrapping_sub(start));
             let (Some(own), Some(theirs)) = (own.get(range), theirs) else { return false };
@@ -192,14 +192,14 @@ impl Expression {
         same(&self.shapes, &tail.shapes, start.shapes, from.shapes..to.shapes, Shape::eq)
             && same(&self.numbers, &tail.numbers, start.numbers, from.numbers..to.numbers, same_bits)
             && same(&self.views, &tail.views, start.views, from.views..to.views, View::eq)
-            && same(&self.inputs, &tail.inputs, start.inputs, from.inputs..to.inputs, Index::eq)
+            && same(&self.inputs, &tail.inputs, start.inputs, from.inputs..to.inputs, NodeIndex::eq)
             && same(&self.nodes, &tail.nodes, start.nodes, from.nodes..to.nodes, Node::eq)
     }
 
     /// Appends the elements of `tail` from `from` to `to`. The lists of this expression must end at `from`. Up to this end, they must equal
     /// the lists of the expression from which `tail` was copied.
-    pub fn append(&mut self, tail: &ExpressionTail, from: Extent, to: Extent) {
-        debug_assert_eq!(self.extent(), from);
+    pub fn append(&mut self, tail: &ExpressionTail, from: ListLengths, to: ListLengths) {
+        debug_assert_eq!(self.list_lengths(), from);
         let start = tail.start;
         self.nodes.extend_from_slice(&tail.nodes[from.nodes - start.nodes..to.nodes - start.nodes]);
         self.inputs.extend_from_slice(&tail.inputs[from.inputs - start.inputs..to.inputs - start.inputs]);
@@ -218,19 +218,19 @@ impl Expression {
     /// Gives the present lists a new identity, and returns it.
     pub fn identify(&mut self) -> Identity {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let identity = Identity { number: NEXT.fetch_add(1, Ordering::Relaxed), extent: self.extent() };
+        let identity = Identity { number: NEXT.fetch_add(1, Ordering::Relaxed), lengths: self.list_lengths() };
         self.identity = Some(identity);
         identity
     }
 
-    /// Gives the lists an identity of another expression, whose lists are equal up to the extent of this identity.
+    /// Gives the lists an identity of another expression, whose lists are equal up to the lengths of this identity.
     pub fn share_identity(&mut self, identity: Option<Identity>) {
         self.identity = identity;
     }
 
     /// Removes everything that was appended after the lists had the lengths `end`, except for the marks of nodes with [expanded
     /// data](Self::set_unexpanded). The caller must then append nodes with the indices and shapes of the removed nodes.
-    pub fn truncate(&mut self, end: Extent) {
+    pub fn truncate(&mut self, end: ListLengths) {
         self.identity = None;
         self.nodes.truncate(end.nodes);
         self.inputs.truncate(end.inputs);
@@ -242,19 +242,19 @@ impl Expression {
 
     /// Returns the operation of a node.
     #[inline]
-    pub fn op(&self, index: Index) -> Op {
+    pub fn op(&self, index: NodeIndex) -> Op {
         self.nodes[index as usize].op
     }
 
     /// Returns the node with index `index`.
     #[inline]
-    pub fn node(&self, index: Index) -> Node {
+    pub fn node(&self, index: NodeIndex) -> Node {
         self.nodes[index as usize]
     }
 
     /// Returns the shape of a node's value.
     #[inline]
-    pub fn shape(&self, index: Index) -> &Shape {
+    pub fn shape(&self, index: NodeIndex) -> &Shape {
         &self.shapes[self.node(index).shape as usize]
     }
 
@@ -270,8 +270,8 @@ impl Expression {
 
     /// Returns true if several elements of a node's value share one position in memory, because the value is a view of an expanded array.
     /// An expanded number does not count, because a number has no position. The data of leaves counts as contiguous.
-    pub fn has_internal_overlap(&self, node: Index) -> bool {
-        let (mut root, mut views) = (node, SmallVec::<[Index; 8]>::new());
+    pub fn has_internal_overlap(&self, node: NodeIndex) -> bool {
+        let (mut root, mut views) = (node, SmallVec::<[NodeIndex; 8]>::new());
         while let Op::Expand | Op::Reshape | Op::View(_) | Op::Alias(_) = self.op(root) {
             views.push(root);
             root = self.operands(root)[0];
@@ -297,7 +297,7 @@ impl Expression {
 
     /// Returns the indices of a node's inputs.
     #[inline]
-    pub fn operands(&self, index: Index) -> &[Index] {
+    pub fn operands(&self, index: NodeIndex) -> &[NodeIndex] {
         let node = &self.nodes[index as usize];
         match node.op {
             Op::Cat(_) | Op::Other(_) => &self.inputs[node.operands[0] as usize..][..node.operands[1] as usize],
@@ -307,7 +307,7 @@ impl Expression {
 
     /// Returns a copy of the list of a node's inputs.
     #[inline]
-    pub fn inputs(&self, index: Index) -> Inputs {
+    pub fn inputs(&self, index: NodeIndex) -> Inputs {
         let node = &self.nodes[index as usize];
         match node.op {
             Op::Cat(_) | Op::Other(_) => Inputs::from_slice(self.operands(index)),
@@ -359,71 +359,83 @@ impl Expression {
         number as u32
     }
 
-    /// Appends a node and returns its index. Returns `None` if the index would not fit into [`Index`].
+    /// Appends a node and returns its index. Returns `None` if the index would not fit into [`NodeIndex`].
     #[inline(always)]
-    pub fn push<const N: usize>(&mut self, op: Op, inputs: [Index; N], shape: u32) -> Option<Index> {
+    pub fn push<const N: usize>(&mut self, op: Op, inputs: [NodeIndex; N], shape: u32) -> Option<NodeIndex> {
         self.push_slice(op, &inputs, shape)
     }
 
     /// Does the same as [`push`](Self::push), for at most three inputs in a slice.
     #[inline(always)]
-    fn push_slice(&mut self, op: Op, inputs: &[Index], shape: u32) -> Option<Index> {
+    fn push_slice(&mut self, op: Op, inputs: &[NodeIndex], shape: u32) -> Option<NodeIndex> {
         let index = self.nodes.len();
-        if index >= Index::MAX as usize {
+        if index >= NodeIndex::MAX as usize {
             return None;
         }
         let mut operands = [0; 3];
         operands[..inputs.len()].copy_from_slice(inputs);
         self.nodes.push(Node { op, operands, arity: inputs.len() as u8, shape });
-        Some(index as Index)
+        Some(index as NodeIndex)
     }
 
     /// Appends a node with any number of inputs: an [`Op::Cat`] or [`Op::Other`]. Returns the node's index, or `None` if an index would not
-    /// fit into [`Index`]. For an [`Op::Cat`], `sameness` must be [`Sameness::Other`].
-    pub fn push_list(&mut self, op: Op, inputs: &[Index], shape: u32, sameness: Sameness) -> Option<Index> {
-        let start = Index::try_from(self.inputs.len()).ok()?;
+    /// fit into [`NodeIndex`]. For an [`Op::Cat`], `result_origin` must be [`ResultOrigin::Computed`].
+    pub fn push_list(
+        &mut self,
+        op: Op,
+        inputs: &[NodeIndex],
+        shape: u32,
+        result_origin: ResultOrigin,
+    ) -> Option<NodeIndex> {
+        let start = NodeIndex::try_from(self.inputs.len()).ok()?;
         self.inputs.extend_from_slice(inputs);
-        self.push(op, [start, inputs.len() as u32, sameness as u32], shape)
+        self.push(op, [start, inputs.len() as u32, result_origin as u32], shape)
     }
 
     /// Notes that the host stores the data of a node before its expansion: with the shape `before`, which has size 1 along each expanded
     /// dimension. The node is a leaf, or its value is already known.
-    pub fn set_unexpanded(&mut self, index: Index, before: &Shape) {
+    pub fn set_unexpanded(&mut self, index: NodeIndex, before: &Shape) {
         let before = self.intern(before);
         self.unexpanded.insert(index, before);
     }
 
     /// Returns the shape of the host's data for a node: the node's shape, or the shape before an expansion.
-    pub(super) fn data_shape(&self, index: Index) -> &Shape {
+    pub(super) fn data_shape(&self, index: NodeIndex) -> &Shape {
         match self.unexpanded.get(&index) {
             Some(&before) => &self.shapes[before as usize],
             None => self.shape(index),
         }
     }
 
-    /// Returns how the result of a node relates to its first input.
+    /// Returns the origin of the result of a node.
     #[inline]
-    pub fn sameness(&self, index: Index) -> Sameness {
+    pub fn result_origin(&self, index: NodeIndex) -> ResultOrigin {
         let node = &self.nodes[index as usize];
         match (node.op, node.operands[2]) {
-            (Op::Other(_), 1) => Sameness::Alias,
-            (Op::Other(_), 2) => Sameness::Checked,
-            _ => Sameness::Other,
+            (Op::Other(_), 1) => ResultOrigin::FirstInput,
+            (Op::Other(_), 2) => ResultOrigin::CheckedInput,
+            _ => ResultOrigin::Computed,
         }
     }
 
     /// Returns the inputs from which a node's value is computed. If the node's result equals its first input, returns only the first input.
     #[inline]
-    pub(super) fn value_inputs(&self, index: Index) -> &[Index] {
+    pub(super) fn value_inputs(&self, index: NodeIndex) -> &[NodeIndex] {
         let operands = self.operands(index);
-        if self.sameness(index) == Sameness::Alias { &operands[..1] } else { operands }
+        if self.result_origin(index) == ResultOrigin::FirstInput { &operands[..1] } else { operands }
     }
 
-    /// Appends a node of any operation, by [`push`](Self::push) or [`push_list`](Self::push_list). `sameness` counts only for an
+    /// Appends a node of any operation, by [`push`](Self::push) or [`push_list`](Self::push_list). `result_origin` counts only for an
     /// [`Op::Other`].
-    pub(super) fn push_any(&mut self, op: Op, inputs: &[Index], shape: u32, sameness: Sameness) -> Option<Index> {
+    pub(super) fn push_any(
+        &mut self,
+        op: Op,
+        inputs: &[NodeIndex],
+        shape: u32,
+        result_origin: ResultOrigin,
+    ) -> Option<NodeIndex> {
         match op {
-            Op::Cat(_) | Op::Other(_) => self.push_list(op, inputs, shape, sameness),
+            Op::Cat(_) | Op::Other(_) => self.push_list(op, inputs, shape, result_origin),
             _ => self.push_slice(op, inputs, shape),
         }
     }
@@ -432,9 +444,9 @@ impl Expression {
     /// marked at the same nodes. The nodes are compared last. Expressions that the same code records often differ only in a shape, a number
     /// or a view, and these lists are short.
     pub(super) fn is_equal_to(&self, other: &Self) -> bool {
-        let end = self.extent();
+        let end = self.list_lengths();
         let is_known =
-            || self.identity == other.identity && self.identity.is_some_and(|identity| identity.extent == end);
+            || self.identity == other.identity && self.identity.is_some_and(|identity| identity.lengths == end);
         let is_equal = || {
             self.shapes == other.shapes
                 && self.numbers.iter().zip(&other.numbers).all(|(x, y)| same_bits(x, y))
@@ -442,7 +454,7 @@ impl Expression {
                 && self.inputs == other.inputs
                 && self.nodes == other.nodes
         };
-        end == other.extent() && self.unexpanded == other.unexpanded && (is_known() || is_equal())
+        end == other.list_lengths() && self.unexpanded == other.unexpanded && (is_known() || is_equal())
     }
 }
 
@@ -455,9 +467,9 @@ fn same_bits(x: &f64, y: &f64) -> bool {
 #[derive(Debug)]
 pub struct ExpressionTail {
     /// The index of the first copied element of each list.
-    start: Extent,
+    start: ListLengths,
     nodes: Vec<Node>,
-    inputs: Vec<Index>,
+    inputs: Vec<NodeIndex>,
     shapes: Vec<Shape>,
     views: Vec<View>,
     numbers: Vec<f64>,
@@ -470,8 +482,8 @@ impl ExpressionTail {
     }
 
     /// Returns the lengths that the expression's lists had when this part was copied.
-    pub fn end(&self) -> Extent {
-        Extent {
+    pub fn end(&self) -> ListLengths {
+        ListLengths {
             nodes: self.start.nodes + self.nodes.len(),
             inputs: self.start.inputs + self.inputs.len(),
             shapes: self.start.shapes + self.shapes.len(),
@@ -482,7 +494,7 @@ impl ExpressionTail {
 }
 
 /// A map with the indices of nodes as keys.
-pub type ByNode<V> = FxHashMap<Index, V>;
+pub type ByNode<V> = FxHashMap<NodeIndex, V>;
 
 #[cfg(test)]
 mod tests {
@@ -504,7 +516,7 @@ mod tests {
             let number = expression.add_number(size as f64);
             expression.push(view, [leaf], transposed).unwrap();
             expression.push(number, [], transposed).unwrap();
-            expression.push_list(Op::Cat(0), &[leaf, leaf], shape, Sameness::Other).unwrap();
+            expression.push_list(Op::Cat(0), &[leaf, leaf], shape, ResultOrigin::Computed).unwrap();
         }
     }
 
@@ -513,18 +525,18 @@ mod tests {
         let whole = leaves(3 * MAX_SCANNED);
         for count in [0, 1, MAX_SCANNED, 2 * MAX_SCANNED] {
             let mut copy = leaves(count);
-            let (start, middle) = (copy.extent(), leaves(count + 1).extent());
+            let (start, middle) = (copy.list_lengths(), leaves(count + 1).list_lengths());
             let tail = whole.tail(start);
-            assert_eq!(tail.end(), whole.extent());
+            assert_eq!(tail.end(), whole.list_lengths());
             assert!(copy.contains(&tail, start, start) && !copy.contains(&tail, start, middle));
             copy.append(&tail, start, middle);
             assert!(copy.contains(&tail, start, middle) && !copy.is_equal_to(&whole));
             copy.append(&tail, middle, tail.end());
             assert!(copy.is_equal_to(&whole));
             // The copy has the shapes of the copied part, so `intern` adds none.
-            let end = copy.extent();
+            let end = copy.list_lengths();
             assert_eq!(copy.intern(&Shape::from([2, 3 * MAX_SCANNED - 1])), end.shapes as u32 - 1);
-            assert_eq!(copy.extent(), end);
+            assert_eq!(copy.list_lengths(), end);
         }
     }
 
@@ -532,7 +544,7 @@ mod tests {
     fn a_shortened_expression_forgets_what_came_later() {
         for count in [0, 1, MAX_SCANNED] {
             let (mut shortened, expected) = (leaves(3 * MAX_SCANNED), leaves(count));
-            shortened.truncate(expected.extent());
+            shortened.truncate(expected.list_lengths());
             assert!(shortened.is_equal_to(&expected), "{count}");
             append(&mut shortened, count..2 * MAX_SCANNED);
             assert!(shortened.is_equal_to(&leaves(2 * MAX_SCANNED)), "{count}");

@@ -2,7 +2,7 @@
 //! adds or removes an infinity or a NaN.
 
 use crate::engine::plan::definition::{Definition, Id, ShapeId};
-use crate::engine::plan::expression::Index;
+use crate::engine::plan::expression::NodeIndex;
 use crate::engine::plan::unexpanded::{self, Unexpanded};
 use crate::engine::plan::values::{SCALAR, Values};
 use crate::engine::program::AxisSet;
@@ -67,7 +67,7 @@ impl Values {
 
     /// Returns the value of `view` of `x`, after `x` is expanded to the shape `from`. The view has the shape `to`. If `from` has at least
     /// [`MANY_TERMS`] elements, returns `x` or the value of a smaller view instead, if this value expands to the view.
-    pub(super) fn view(&mut self, view: View, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+    pub(super) fn view(&mut self, view: View, x: Id, from: &Shape, to: &Shape, node: NodeIndex) -> Id {
         if from.numel() < MANY_TERMS {
             return self.whole_view(view, x, from, to, node);
         }
@@ -83,7 +83,7 @@ impl Values {
 
     /// Returns the value of `view` of `x`, which has the shape `from` before the view and `to` after it. With `simplify`, merges two
     /// successive permutations or reshapes into one. Also leaves out reshapes, and pairs of permutations, that change nothing.
-    fn whole_view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+    fn whole_view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: NodeIndex) -> Id {
         let mut source = self.intern_shape(from);
         let result = self.intern_trimmed(to);
         if self.simplify {
@@ -121,7 +121,7 @@ impl Values {
 
     /// Returns the value of a reduction of `x`, after expansion of `x` to the shape `from`. `to` is the shape of the result. The reduction
     /// covers the dimensions in which `from` and `to` differ.
-    pub(super) fn reduce(&mut self, op: Reduction, x: Id, from: &Shape, to: &Shape, node: Index) -> Id {
+    pub(super) fn reduce(&mut self, op: Reduction, x: Id, from: &Shape, to: &Shape, node: NodeIndex) -> Id {
         let core = self.shape(x).clone();
         let missing = from.len() - core.len();
         let mut axes: AxisSet = 0;

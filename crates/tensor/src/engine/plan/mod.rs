@@ -45,7 +45,9 @@ mod values;
 
 pub use cache::plan_for;
 pub use emission::Plan;
-pub use expression::{ByNode, Expression, ExpressionTail, Extent, Identity, Index, Inputs, Node, Op, Sameness};
+pub use expression::{
+    ByNode, Expression, ExpressionTail, Identity, Inputs, ListLengths, Node, NodeIndex, Op, ResultOrigin,
+};
 pub use planner::plan;
 pub(crate) use regions::Location;
 pub use regions::Region;

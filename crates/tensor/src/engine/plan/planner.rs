@@ -3,7 +3,7 @@
 use crate::DType;
 use crate::engine::plan::definition::Id;
 use crate::engine::plan::emission::Plan;
-use crate::engine::plan::expression::{Expression, Index};
+use crate::engine::plan::expression::{Expression, NodeIndex};
 use crate::engine::plan::placements::Placements;
 use crate::engine::plan::slices;
 use crate::engine::plan::sums;
@@ -11,7 +11,7 @@ use crate::engine::plan::values::Values;
 
 /// Returns the steps that compute the values of `roots` from the data of leaves, in arithmetic of the type `dtype`. If `simplify` is true,
 /// simplifies the values and rewrites sums first.
-pub fn plan(expression: &Expression, roots: &[Index], dtype: DType, simplify: bool) -> Plan {
+pub fn plan(expression: &Expression, roots: &[NodeIndex], dtype: DType, simplify: bool) -> Plan {
     let mut values = Values::new(expression, roots, dtype, simplify);
     if simplify {
         values = slices::slice_terms(values, expression, roots);
@@ -24,7 +24,7 @@ pub fn plan(expression: &Expression, roots: &[Index], dtype: DType, simplify: bo
 }
 
 /// Returns, for each value, true if the values of `roots` depend on it.
-fn live_values(expression: &Expression, values: &Values, roots: &[Index]) -> Vec<bool> {
+fn live_values(expression: &Expression, values: &Values, roots: &[NodeIndex]) -> Vec<bool> {
     let mut live = vec![false; values.list.len()];
     for &root in roots {
         live[values.value_of(root) as usize] = true;

@@ -3,14 +3,14 @@
 use smallvec::SmallVec;
 
 use crate::engine::plan::definition::Id;
-use crate::engine::plan::expression::Index;
+use crate::engine::plan::expression::NodeIndex;
 use crate::engine::plan::placements::{Kernel, Placement, Placements};
 use crate::thresholds::plan as limits;
 
 impl Placements<'_> {
     /// Adds to each kernel (fused program) the values of other kernels that this kernel computes again. Returns, for each value, true if it
     /// must be stored in memory.
-    pub(super) fn recompute(&mut self, roots: &[Index], live: &[bool]) -> Vec<bool> {
+    pub(super) fn recompute(&mut self, roots: &[NodeIndex], live: &[bool]) -> Vec<bool> {
         let mut stored = vec![false; self.values.list.len()];
         for &root in roots {
             stored[self.values.value_of(root) as usize] = true;

@@ -55,7 +55,6 @@ struct Compiled {
     /// The number of elements of the region's memory.
     len: usize,
     operations: Vec<Operation>,
-    /// The location of each of the region's results.
     results: Vec<Location>,
 }
 
@@ -77,7 +76,6 @@ struct Operation {
 /// The kinds of operations of a region, with their operands.
 #[derive(Debug)]
 enum OperationKind {
-    /// A fused program with its arguments.
     Program(Rc<SharedProgram>, SmallVec<[Argument; 4]>),
     /// A batch of products of two matrices.
     Products(Box<Products>),

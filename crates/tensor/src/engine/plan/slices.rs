@@ -5,7 +5,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::engine::plan::definition::{Definition, Id, ShapedValue};
-use crate::engine::plan::expression::{Expression, Index};
+use crate::engine::plan::expression::{Expression, NodeIndex};
 use crate::engine::plan::sums::Rewriting;
 use crate::engine::plan::values::Values;
 use crate::thresholds::plan::MAX_SLICED_PER_VALUE;
@@ -38,7 +38,7 @@ impl Slice {
 }
 
 /// Rewrites the values that `roots` need: a slice of a sum becomes the sum of slices of its terms. Returns all values.
-pub(super) fn slice_terms(mut old: Values, expression: &Expression, roots: &[Index]) -> Values {
+pub(super) fn slice_terms(mut old: Values, expression: &Expression, roots: &[NodeIndex]) -> Values {
     let is_adjoint = find_adjoints(&old, expression, roots);
     let sliced = |id: usize| match old.list[id].definition {
         Definition::View(view, from, x) if is_adjoint[id] => Some((Slice::try_from_view(&old.views[view])?, from, x)),
@@ -74,7 +74,7 @@ pub(super) fn slice_terms(mut old: Values, expression: &Expression, roots: &[Ind
 
 /// Returns, for each value, true if it is the adjoint of a slice, a slice of such a value, or a sum of such values. A sum must be read
 /// exactly once, because each reader slices all of its terms.
-fn find_adjoints(values: &Values, expression: &Expression, roots: &[Index]) -> Vec<bool> {
+fn find_adjoints(values: &Values, expression: &Expression, roots: &[NodeIndex]) -> Vec<bool> {
     let readers = values.count_readers(expression, roots);
     let mut is_adjoint = vec![false; values.list.len()];
     let is_slice = |view| Slice::try_from_view(&values.views[view]).is_some();
@@ -102,7 +102,7 @@ struct Slicing {
 impl Slicing {
     /// Returns a slice of the value `x`. If `x` is in `adjoints`, takes slices of the terms and of the adjoints' operands where possible,
     /// and adds the results to `adjoints`.
-    fn define_slice(&mut self, x: ShapedValue, slice: Slice, node: Index) -> Id {
+    fn define_slice(&mut self, x: ShapedValue, slice: Slice, node: NodeIndex) -> Id {
         let values = &mut self.rewriting.values;
         let from = values.shapes[x.1].clone();
         let to = from.with_size(slice.axis, slice.len);
@@ -143,7 +143,7 @@ impl Slicing {
         &mut self,
         (x, own): (ShapedValue, Slice),
         (slice, to): (Slice, &Shape),
-        node: Index,
+        node: NodeIndex,
     ) -> Id {
         let (first, end) = (own.start.max(slice.start), own.end().min(slice.end()));
         if first >= end {

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::engine::bound::BoundProgram;
-use crate::engine::plan::expression::Index;
+use crate::engine::plan::expression::NodeIndex;
 use crate::engine::program::AxisSet;
 use crate::{Reduction, Shape, View};
 
@@ -16,7 +16,7 @@ pub enum OperandRef {
     /// The result of an earlier step. The field is the index of the buffer that has this result.
     Buffer(u32),
     /// The data of a leaf, which is known before the plan runs. The field is the leaf's node.
-    Known(Index),
+    Known(NodeIndex),
     /// A number for all elements of the operand.
     Number(f64),
 }
@@ -64,7 +64,7 @@ pub enum Work {
         in_place: Option<Offset>,
     },
     /// An operation that the host (such as the tape) runs. The fields are its node and the shapes of its operands.
-    Node(Index, SmallVec<[Shape; 2]>),
+    Node(NodeIndex, SmallVec<[Shape; 2]>),
 }
 
 /// One step of a plan.
@@ -79,7 +79,7 @@ pub struct Step {
     /// The buffers that this step is the last one to use, so that their memory can be released after it.
     pub drops: SmallVec<[u32; 4]>,
     /// The node whose line of code an error in this step names, for example if memory runs out.
-    pub node: Index,
+    pub node: NodeIndex,
 }
 
 /// A position in the memory of a concatenation: see [`ConcatBuffers`].

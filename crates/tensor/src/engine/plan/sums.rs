@@ -16,7 +16,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, ShapedValue, Value};
-use crate::engine::plan::expression::{Expression, Index};
+use crate::engine::plan::expression::{Expression, NodeIndex};
 use crate::engine::plan::values::{NONE, Values};
 use crate::thresholds::plan::{MAX_JOINED_PRODUCT, MAX_PARTS_PER_SLICE};
 use crate::{Binary, Shape, View};
@@ -52,7 +52,7 @@ struct Sum {
 }
 
 /// Rewrites the sums that `roots` need as fewer, larger operations. Returns all values, with the rewritten sums.
-pub(super) fn rewrite_sums(mut old: Values, expression: &Expression, roots: &[Index]) -> Values {
+pub(super) fn rewrite_sums(mut old: Values, expression: &Expression, roots: &[NodeIndex]) -> Values {
     let sums = OldValues::new(&old, expression, roots).sums();
     if sums.is_empty() {
         return old;
@@ -78,7 +78,7 @@ struct OldValues<'a> {
 }
 
 impl<'a> OldValues<'a> {
-    fn new(values: &'a Values, expression: &Expression, roots: &[Index]) -> Self {
+    fn new(values: &'a Values, expression: &Expression, roots: &[NodeIndex]) -> Self {
         let reader_counts = values.count_readers(expression, roots);
         let mut old = OldValues { values, reader_counts, is_sum_of_slices: Vec::with_capacity(values.list.len()) };
         for id in 0..values.list.len() as Id {
@@ -245,7 +245,7 @@ impl Rewriting {
 
     /// Defines a concatenation along the dimension `axis`. If this is the first dimension, records the order of the parts, so that
     /// [`define_product`](Self::define_product) can use the same order.
-    fn define_concatenation(&mut self, axis: usize, parts: Vec<ShapedValue>, node: Index) -> Id {
+    fn define_concatenation(&mut self, axis: usize, parts: Vec<ShapedValue>, node: NodeIndex) -> Id {
         if axis == 0 {
             let order: Vec<Id> = parts.iter().map(|&(id, _)| id).collect();
             self.row_orders.entry(sorted(order.clone())).or_insert(order);
@@ -255,7 +255,7 @@ impl Rewriting {
 
     /// Defines the new value of a sum: first adds the unchanged terms in their order, and then the concatenations and the products that
     /// replace the other terms.
-    fn define_sum(&mut self, sum: &Sum, node: Index) -> Id {
+    fn define_sum(&mut self, sum: &Sum, node: NodeIndex) -> Id {
         let mut terms: Vec<Id> = sum.others.iter().map(|&term| self.new_ids[term as usize]).collect();
         for (along, slices) in &sum.slices {
             let operand = |slice: SliceAdjoint| SliceAdjoint { x: self.operand(slice.x), ..slice };
@@ -285,8 +285,7 @@ impl Rewriting {
         terms.into_iter().reduce(add).unwrap_or_else(|| unreachable!("a sum has terms"))
     }
 
-    /// Defines the transpose of a matrix.
-    fn define_transpose(&mut self, (x, from): ShapedValue, node: Index) -> ShapedValue {
+    fn define_transpose(&mut self, (x, from): ShapedValue, node: NodeIndex) -> ShapedValue {
         let from = self.values.shapes[from].clone();
         let to = [from[1], from[0]].into();
         let x = self.values.view(View::Permute([1, 0].into_iter().collect()), x, &from, &to, node);
@@ -299,7 +298,7 @@ impl Rewriting {
         &mut self,
         (axis, whole): (usize, ShapeId),
         slices: Vec<SliceAdjoint>,
-        node: Index,
+        node: NodeIndex,
         terms: &mut Vec<Id>,
     ) -> Vec<SliceAdjoint> {
         let to = self.values.shapes[whole].clone();
@@ -353,7 +352,13 @@ impl Rewriting {
     /// Defines the sum of the adjoints of `slices` as one or more concatenations, and adds the concatenations to `terms`. `slices` is
     /// sorted by start. Slices that overlap cut each other into parts. If a slice would have more than [`MAX_PARTS_PER_SLICE`] parts on
     /// average, the function splits `slices` in two halves, and defines a concatenation for each half.
-    fn define_slice_sum(&mut self, along: (usize, ShapeId), slices: &[SliceAdjoint], node: Index, terms: &mut Vec<Id>) {
+    fn define_slice_sum(
+        &mut self,
+        along: (usize, ShapeId),
+        slices: &[SliceAdjoint],
+        node: NodeIndex,
+        terms: &mut Vec<Id>,
+    ) {
         let mut cuts: Vec<usize> = slices.iter().flat_map(|slice| [slice.start, slice.end]).collect();
         cuts.sort_unstable();
         cuts.dedup();
@@ -376,7 +381,7 @@ impl Rewriting {
         (axis, whole): (usize, ShapeId),
         slices: &[SliceAdjoint],
         mut cuts: Vec<usize>,
-        node: Index,
+        node: NodeIndex,
     ) -> Id {
         let whole = self.values.shapes[whole].clone();
         let last = whole[axis];
@@ -403,7 +408,14 @@ impl Rewriting {
 
     /// Defines a view of the elements `range`, along the dimension `axis`, of a slice's adjoint. `range` lies within the slice, so the view
     /// has elements of `slice.x`.
-    fn define_part(&mut self, slice: SliceAdjoint, axis: usize, range: Range<usize>, to: &Shape, node: Index) -> Id {
+    fn define_part(
+        &mut self,
+        slice: SliceAdjoint,
+        axis: usize,
+        range: Range<usize>,
+        to: &Shape,
+        node: NodeIndex,
+    ) -> Id {
         if range == (slice.start..slice.end) {
             return slice.x.0;
         }
@@ -415,7 +427,7 @@ impl Rewriting {
     /// Defines the sum of products xᵀ g as one product of two concatenations: the rows of all x, and the rows of all g. If the plan already
     /// concatenates these x or these g, uses the order of that concatenation. Otherwise uses the order in which the operands were defined.
     /// For a sequence, this is the order of its steps.
-    fn define_product(&mut self, products: Vec<Product>, node: Index) -> ShapedValue {
+    fn define_product(&mut self, products: Vec<Product>, node: NodeIndex) -> ShapedValue {
         let key = |&[(x, _), (y, _)]: &Product| (x.min(y) as usize, x.max(y) as usize);
         let order = positions_by_key(&mut products.iter().map(key));
         let mut products: Vec<Product> = order.into_iter().map(|position| products[position]).collect();

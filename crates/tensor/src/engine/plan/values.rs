@@ -15,7 +15,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use crate::engine::plan::definition::{Concatenation, Definition, Id, ShapeId, ShapedValue, Value};
-use crate::engine::plan::expression::{Expression, Index, Op, Sameness};
+use crate::engine::plan::expression::{Expression, NodeIndex, Op, ResultOrigin};
 use crate::engine::plan::interner::Interner;
 use crate::engine::program::AxisSet;
 use crate::kernel::elementwise::block::BlockKernels;
@@ -49,7 +49,7 @@ pub(super) const SCALAR: ShapeId = 0;
 
 impl Values {
     /// Returns the values of the nodes that `roots` need.
-    pub(super) fn new(expression: &Expression, roots: &[Index], dtype: DType, simplify: bool) -> Self {
+    pub(super) fn new(expression: &Expression, roots: &[NodeIndex], dtype: DType, simplify: bool) -> Self {
         let order = needed_nodes(expression, roots);
         let last = order.iter().chain(roots).copied().max().map_or(0, |last| last as usize + 1);
         let mut values = Values {
@@ -103,7 +103,7 @@ impl Values {
     }
 
     /// Returns, for each value, the number of times that it is read by `roots` (the requested nodes) and by the values that `roots` need.
-    pub(super) fn count_readers(&self, expression: &Expression, roots: &[Index]) -> Vec<u32> {
+    pub(super) fn count_readers(&self, expression: &Expression, roots: &[NodeIndex]) -> Vec<u32> {
         let mut reader_counts = vec![0; self.list.len()];
         roots.iter().for_each(|&root| reader_counts[self.value_of(root) as usize] += 1);
         for id in (0..reader_counts.len()).rev() {
@@ -114,8 +114,7 @@ impl Values {
         reader_counts
     }
 
-    /// Returns the index of a node's value.
-    pub(super) fn value_of(&self, node: Index) -> Id {
+    pub(super) fn value_of(&self, node: NodeIndex) -> Id {
         self.ids_by_node[node as usize]
     }
 
@@ -124,7 +123,7 @@ impl Values {
     }
 
     /// Defines the value of an input node: a number or a leaf. Does nothing if the node already has a value.
-    fn define_input(&mut self, expression: &Expression, node: Index) {
+    fn define_input(&mut self, expression: &Expression, node: NodeIndex) {
         if self.ids_by_node[node as usize] == NONE {
             let id = match expression.node(node).op {
                 Op::Number(number) => self.number(expression.number(number), node),
@@ -138,14 +137,14 @@ impl Values {
     }
 
     /// Defines the value of a node whose inputs have values, and returns this value.
-    fn define(&mut self, expression: &Expression, index: Index) -> Id {
+    fn define(&mut self, expression: &Expression, index: NodeIndex) -> Id {
         let node = expression.node(index);
         let operands = expression.operands(index);
         let id = |values: &Self, position: usize| values.ids_by_node[operands[position] as usize];
         match node.op {
             Op::Alias(_) | Op::Expand => id(self, 0),
-            Op::Other(_) if expression.sameness(index) == Sameness::Alias => id(self, 0),
-            Op::Other(_) if expression.sameness(index) == Sameness::Checked => {
+            Op::Other(_) if expression.result_origin(index) == ResultOrigin::FirstInput => id(self, 0),
+            Op::Other(_) if expression.result_origin(index) == ResultOrigin::CheckedInput => {
                 self.push(Definition::Node(index), self.list[id(self, 0) as usize].shape, index)
             }
             Op::Reshape if self.list[id(self, 0) as usize].shape == SCALAR => id(self, 0),
@@ -197,19 +196,19 @@ impl Values {
     }
 
     /// Returns the value of a node, and the index of the node's shape.
-    fn shaped_value(&mut self, expression: &Expression, node: Index) -> ShapedValue {
+    fn shaped_value(&mut self, expression: &Expression, node: NodeIndex) -> ShapedValue {
         (self.value_of(node), self.intern_shape(expression.shape(node)))
     }
 
     /// Returns the value of the adjoint of a view, which has the shape `to`. The value is added if it is new.
-    pub(super) fn embed(&mut self, view: View, x: ShapedValue, to: &Shape, node: Index) -> Id {
+    pub(super) fn embed(&mut self, view: View, x: ShapedValue, to: &Shape, node: NodeIndex) -> Id {
         let view = self.views.intern(view);
         let (to, shape) = (self.intern_shape(to), self.intern_trimmed(to));
         self.intern(Definition::Embed(view, x, to), shape, node)
     }
 
     /// Returns the value of the matrix product of `x` and `y`, which is added if it is new.
-    pub(super) fn product(&mut self, x: ShapedValue, y: ShapedValue, node: Index) -> Id {
+    pub(super) fn product(&mut self, x: ShapedValue, y: ShapedValue, node: NodeIndex) -> Id {
         let (left, right) = (&self.shapes[x.1], &self.shapes[y.1]);
         let result = Shape::of_product(left, right);
         let shape = self.intern_trimmed(&result);
@@ -224,14 +223,14 @@ impl Values {
     }
 
     /// Returns the value of a concatenation, which is added if it is new.
-    pub(super) fn concatenation(&mut self, concatenation: Concatenation, node: Index) -> Id {
+    pub(super) fn concatenation(&mut self, concatenation: Concatenation, node: NodeIndex) -> Id {
         let shape = self.concatenated_shape(&concatenation);
         let shape = self.intern_trimmed(&shape);
         let number = self.concatenations.intern(concatenation);
         self.intern(Definition::Cat(number), shape, node)
     }
 
-    fn push(&mut self, definition: Definition, shape: ShapeId, node: Index) -> Id {
+    fn push(&mut self, definition: Definition, shape: ShapeId, node: NodeIndex) -> Id {
         self.list.push(Value { definition, shape, node });
         (self.list.len() - 1) as Id
     }
@@ -249,14 +248,14 @@ impl Values {
     }
 
     /// Returns the value that is the number `value`, which is added if it is new.
-    pub(super) fn number(&mut self, value: f64, node: Index) -> Id {
+    pub(super) fn number(&mut self, value: f64, node: NodeIndex) -> Id {
         let number = self.numbers.intern(value.to_bits());
         self.intern(Definition::Number(number), SCALAR, node)
     }
 
     /// Adds the value that is computed by `definition`, and returns it. If plans are simplified and an equal definition exists, returns its
     /// value instead.
-    pub(super) fn intern(&mut self, definition: Definition, shape: ShapeId, node: Index) -> Id {
+    pub(super) fn intern(&mut self, definition: Definition, shape: ShapeId, node: NodeIndex) -> Id {
         if !self.simplify {
             return self.push(definition, shape, node);
         }
@@ -277,7 +276,7 @@ impl Values {
     }
 
     /// Returns the value of an elementwise definition, simplified if simplification is on. The value is added if it is new.
-    pub(super) fn elementwise(&mut self, definition: Definition, node: Index) -> Id {
+    pub(super) fn elementwise(&mut self, definition: Definition, node: NodeIndex) -> Id {
         if self.simplify {
             if let Some(id) = self.find_identity(definition) {
                 return id;
@@ -295,10 +294,10 @@ impl Values {
 }
 
 /// Returns the nodes that must be computed for `roots`, in ascending order.
-fn needed_nodes(expression: &Expression, roots: &[Index]) -> Vec<Index> {
+fn needed_nodes(expression: &Expression, roots: &[NodeIndex]) -> Vec<NodeIndex> {
     let mut seen = vec![false; roots.iter().max().map_or(0, |&last| last as usize + 1)];
     let mut order = Vec::new();
-    let mut open: Vec<Index> = roots.to_vec();
+    let mut open: Vec<NodeIndex> = roots.to_vec();
     while let Some(index) = open.pop() {
         let is_leaf = matches!(expression.node(index).op, Op::Constant(_) | Op::Variable(_) | Op::Number(_));
         if !seen[index as usize] && !is_leaf {

@@ -60,8 +60,9 @@ impl Geometry {
 
     /// Returns whether the input itself is the matrix of columns: each window is one element, without padding and strides.
     fn is_pointwise(&self) -> bool {
-        let plain =
-            |axis: &WindowAxis| axis.kernel == 1 && axis.stride == 1 && axis.before == 0 && axis.input == axis.output;
+        let plain = |axis: &WindowAxis| {
+            axis.kernel == 1 && axis.stride == 1 && axis.padding_before == 0 && axis.input == axis.output
+        };
         self.axes.iter().all(plain)
     }
 
@@ -234,7 +235,8 @@ mod tests {
                     (0..geometry.window_count()).flat_map(|i| (0..geometry.tap_count()).map(move |tap| (i, tap)))
                 {
                     let place = |axis: &WindowAxis, window: usize, tap: usize| {
-                        let place = (window * axis.stride + tap * axis.dilation) as isize - axis.before as isize;
+                        let place =
+                            (window * axis.stride + tap * axis.dilation) as isize - axis.padding_before as isize;
                         (place >= 0 && place < axis.input as isize).then_some(place as usize)
                     };
                     let places = (
@@ -332,7 +334,7 @@ mod tests {
             output: input - kernel + 1,
             stride: 1,
             dilation: 1,
-            before: 0,
+            padding_before: 0,
         };
         let axes = [axis(1, 1), axis(12, 3), axis(40, 3)];
         let geometry = Geometry { batch: 1, groups: 1, channels: 8, out: 8, axes };
@@ -352,7 +354,7 @@ mod tests {
     /// Tests a padding of 2³⁹ elements and a dilation of 2⁴⁰. If planes were copied with this padding, the copies would not fit in memory.
     #[test]
     fn wide_padding_takes_no_memory() {
-        let axis = WindowAxis { input: 4, kernel: 2, output: 4, stride: 1, dilation: 1 << 40, before: 1 << 39 };
+        let axis = WindowAxis { input: 4, kernel: 2, output: 4, stride: 1, dilation: 1 << 40, padding_before: 1 << 39 };
         for geometry in [
             Geometry { batch: 1, groups: 2, channels: 1, out: 1, axes: [WindowAxis::NONE, WindowAxis::NONE, axis] },
             Geometry { batch: 1, groups: 1, channels: 30, out: 3, axes: [axis, axis, axis] },
@@ -374,10 +376,10 @@ mod tests {
     fn positions_between_windows_are_skipped() {
         // `two` has a window that begins far before the input and a window that begins far after it. `first` has its first window near the
         // input.
-        let two = WindowAxis { input: 4, kernel: 4, output: 2, stride: 1 << 40, dilation: 1, before: 1 << 39 };
-        let first = WindowAxis { input: 4, kernel: 3, output: 2, stride: 1 << 32, dilation: 1, before: 1 };
+        let two = WindowAxis { input: 4, kernel: 4, output: 2, stride: 1 << 40, dilation: 1, padding_before: 1 << 39 };
+        let first = WindowAxis { input: 4, kernel: 3, output: 2, stride: 1 << 32, dilation: 1, padding_before: 1 };
         let dilated =
-            WindowAxis { input: 5, kernel: 2, output: 2, stride: 1 << 32, dilation: 1 << 33, before: 1 << 33 };
+            WindowAxis { input: 5, kernel: 2, output: 2, stride: 1 << 32, dilation: 1 << 33, padding_before: 1 << 33 };
         for axes in [[WindowAxis::NONE, WindowAxis::NONE, two], [WindowAxis::NONE, first, two], [first, dilated, two]] {
             for (groups, channels, out) in [(2, 1, 1), (1, 5, 3)] {
                 let geometry = Geometry { batch: 2, groups, channels, out, axes };
@@ -390,11 +392,11 @@ mod tests {
 
     fn axis() -> impl Strategy<Value = WindowAxis> {
         let sizes = (1..5usize, 1..4usize, 1..4usize, 0..4usize, 0..14usize);
-        sizes.prop_map(|(kernel, stride, dilation, before, more)| {
+        sizes.prop_map(|(kernel, stride, dilation, padding_before, more)| {
             let span = (kernel - 1) * dilation + 1;
-            let (input, after) = (1 + more, before / 2);
-            let room = (before + input + after).max(span) - span;
-            WindowAxis { input, kernel, output: room / stride + 1, stride, dilation, before }
+            let (input, after) = (1 + more, padding_before / 2);
+            let room = (padding_before + input + after).max(span) - span;
+            WindowAxis { input, kernel, output: room / stride + 1, stride, dilation, padding_before }
         })
     }
 
@@ -420,16 +422,16 @@ mod tests {
 
     #[test]
     fn several_tiles_and_parts() {
-        let axis = |input, kernel, before| WindowAxis {
+        let axis = |input, kernel, padding_before| WindowAxis {
             input,
             kernel,
-            output: input + 2 * before + 1 - kernel,
+            output: input + 2 * padding_before + 1 - kernel,
             stride: 1,
             dilation: 1,
-            before,
+            padding_before,
         };
-        let geometry = |batch, channels, out, size, kernel, before| {
-            let axes = [WindowAxis::NONE, axis(size, kernel, before), axis(size, kernel, before)];
+        let geometry = |batch, channels, out, size, kernel, padding_before| {
+            let axes = [WindowAxis::NONE, axis(size, kernel, padding_before), axis(size, kernel, padding_before)];
             Geometry { batch, groups: 1, channels, out, axes }
         };
         // In this order: many windows, several images, many output channels, many images, windows of one element, and many rows in the
@@ -446,7 +448,7 @@ mod tests {
             check_directly::<f64>(&geometry);
             check_directly::<f32>(&geometry);
         }
-        let axis = WindowAxis { input: 5000, kernel: 40, output: 2490, stride: 2, dilation: 1, before: 10 };
+        let axis = WindowAxis { input: 5000, kernel: 40, output: 2490, stride: 2, dilation: 1, padding_before: 10 };
         let geometry =
             Geometry { batch: 1, groups: 1, channels: 4, out: 2, axes: [WindowAxis::NONE, WindowAxis::NONE, axis] };
         assert!(geometry.tile_count() > 1);

@@ -97,7 +97,6 @@ struct WindowSum<'a, T: Products> {
     tap_starts: Vec<usize>,
     weights: Weights<T>,
     windows: WindowRun,
-    /// The number of elements in a plane of the result.
     result_plane_len: usize,
 }
 
@@ -286,7 +285,6 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// Runs the convolution with the given kernels.
 pub(crate) fn run<T: Products>(kernels: &dyn MicroKernels<T>, call: DirectCall<T>) -> Result<(), AllocationError> {
     match call {
         DirectCall::Forward { geometry, x, w, z } => forward(kernels, geometry, x, w, z),
@@ -390,8 +388,8 @@ struct Residue {
 /// elements no tap reads. So there are at most as many residues as taps, even if the stride is large.
 fn residues(axis: &WindowAxis) -> Vec<Residue> {
     let residue = |remainder: usize| {
-        let first = axis.before.saturating_sub(remainder).div_ceil(axis.stride);
-        let end = (axis.input + axis.before).saturating_sub(remainder).div_ceil(axis.stride);
+        let first = axis.padding_before.saturating_sub(remainder).div_ceil(axis.stride);
+        let end = (axis.input + axis.padding_before).saturating_sub(remainder).div_ceil(axis.stride);
         (end > first).then(|| Residue { remainder, first, count: end - first })
     };
     PackedAxis::of_input(axis).parts.into_iter().filter_map(residue).collect()
@@ -450,7 +448,7 @@ fn residue_sum<'k, T: Products>(
     }
     let place = |k: usize| {
         let (axis, residue) = (&geometry.axes[k], residues[k]);
-        (residue.first * axis.stride + residue.remainder - axis.before) * step[k]
+        (residue.first * axis.stride + residue.remainder - axis.padding_before) * step[k]
     };
     // If a residue has a single element, the distance to the next element does not matter, and the product in the `else` branch could
     // overflow.

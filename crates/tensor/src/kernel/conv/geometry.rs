@@ -18,25 +18,28 @@ pub struct WindowAxis {
     /// The distance between adjacent elements of a window, in elements of the input.
     pub dilation: usize,
     /// The number of padding elements before the input.
-    pub before: usize,
+    pub padding_before: usize,
 }
 
 impl WindowAxis {
     /// A spatial dimension of size 1, for convolutions with fewer than three dimensions.
     pub(crate) const NONE: WindowAxis =
-        WindowAxis { input: 1, kernel: 1, output: 1, stride: 1, dilation: 1, before: 0 };
+        WindowAxis { input: 1, kernel: 1, output: 1, stride: 1, dilation: 1, padding_before: 0 };
 
     /// Returns the position of element `tap` of the window with index `window` in the input, or `None` if the element is in the padding.
     #[inline(always)]
     pub(crate) fn input_position(&self, window: usize, tap: usize) -> Option<usize> {
-        (window * self.stride + tap * self.dilation).checked_sub(self.before).filter(|&place| place < self.input)
+        (window * self.stride + tap * self.dilation)
+            .checked_sub(self.padding_before)
+            .filter(|&place| place < self.input)
     }
 
     /// Returns the half-open range of the windows whose element at position `tap` is inside the input, not in the padding.
     #[inline(always)]
     pub(crate) fn windows_inside(&self, tap: usize) -> (usize, usize) {
         let shift = tap * self.dilation;
-        let (first, end) = (self.before.saturating_sub(shift), (self.input + self.before).saturating_sub(shift));
+        let (first, end) =
+            (self.padding_before.saturating_sub(shift), (self.input + self.padding_before).saturating_sub(shift));
         let windows = |places: usize| if self.stride == 1 { places } else { places.div_ceil(self.stride) };
         let end = windows(end).min(self.output);
         (windows(first).min(end), end)
@@ -76,7 +79,6 @@ impl Geometry {
         self.axes.iter().map(|axis| axis.input).product()
     }
 
-    /// Returns the number of weights in a group.
     pub(crate) fn group_weight_count(&self) -> usize {
         self.out * self.column_rows()
     }

@@ -22,7 +22,7 @@ impl Geometry {
         let [depth, height, width] = &self.axes;
         depth.input == 1
             && depth.kernel == 1
-            && depth.before == 0
+            && depth.padding_before == 0
             && depth.output == 1
             && height.kernel > 1
             && height.stride == 1
@@ -82,7 +82,7 @@ dispatched! {
             let x = &x[channel * geometry.input_plane_len()..][..geometry.input_plane_len()];
             for (row, x) in rows.chunks_exact_mut(size).zip(x.chunks_exact(width.input)) {
                 if left < right {
-                    copy_row(&x[left + kw * width.dilation - width.before..][..right - left], &mut row[left..right]);
+                    copy_row(&x[left + kw * width.dilation - width.padding_before..][..right - left], &mut row[left..right]);
                 }
                 row[..left].fill(T::ZERO);
                 row[right..].fill(T::ZERO);
@@ -92,7 +92,7 @@ dispatched! {
             let (channel, kh, kw) = geometry.row_position(row);
             let (low, high) = height.windows_inside(kh);
             if low < high {
-                let from = (channel * width.kernel + kw) * block + (low + kh * height.dilation - height.before) * size;
+                let from = (channel * width.kernel + kw) * block + (low + kh * height.dilation - height.padding_before) * size;
                 columns[low * size..high * size].copy_from_slice(&rows[from..][..(high - low) * size]);
             }
             columns[..low * size].fill(T::ZERO);
@@ -110,7 +110,7 @@ dispatched! {
             let (channel, kh, kw) = geometry.row_position(row);
             let (low, high) = height.windows_inside(kh);
             if low < high {
-                let to = (channel * width.kernel + kw) * block + (low + kh * height.dilation - height.before) * size;
+                let to = (channel * width.kernel + kw) * block + (low + kh * height.dilation - height.padding_before) * size;
                 add(&columns[low * size..high * size], &mut rows[to..][..(high - low) * size]);
             }
         }
@@ -120,7 +120,7 @@ dispatched! {
             let x = &mut x[channel * geometry.input_plane_len()..][..geometry.input_plane_len()];
             if left < right {
                 for (row, x) in rows.chunks_exact(size).zip(x.chunks_exact_mut(width.input)) {
-                    add(&row[left..right], &mut x[left + kw * width.dilation - width.before..][..right - left]);
+                    add(&row[left..right], &mut x[left + kw * width.dilation - width.padding_before..][..right - left]);
                 }
             }
         }
@@ -175,7 +175,8 @@ fn for_each_segment(geometry: &Geometry, first: usize, count: usize, mut visitor
             for kh in 0..height.kernel {
                 for kw in 0..width.kernel {
                     let (left, right) = width.windows_inside(kw);
-                    let shift = left * width.stride + kw * width.dilation - if left < right { width.before } else { 0 };
+                    let shift =
+                        left * width.stride + kw * width.dilation - if left < right { width.padding_before } else { 0 };
                     let (mut d, mut h, mut from, mut at) = (first_d, first_h, within, first);
                     while at < end {
                         let to = width.output.min(from + end - at);

@@ -29,13 +29,13 @@ impl PackedAxis {
         parts.sort_unstable();
         parts.dedup();
         let part_len = axis.output + reach(axis);
-        PackedAxis { parts, stride: axis.stride, part_len, padding_before: axis.before, plane_size: axis.input }
+        PackedAxis { parts, stride: axis.stride, part_len, padding_before: axis.padding_before, plane_size: axis.input }
     }
 
     /// Describes one axis of the planes of a convolution's result. The planes are copied with zeros around them. They are not split by the
     /// stride, so they have a single part.
     pub(crate) fn of_output(axis: &WindowAxis) -> PackedAxis {
-        let (padding_before, last) = (reach(axis), (axis.input - 1 + axis.before) / axis.stride);
+        let (padding_before, last) = (reach(axis), (axis.input - 1 + axis.padding_before) / axis.stride);
         let part_len = padding_before + axis.output.max(last + 1);
         PackedAxis { parts: vec![0], stride: 1, part_len, padding_before, plane_size: axis.output }
     }

@@ -17,6 +17,16 @@ use crate::thresholds::blocks::BLOCK;
 use crate::thresholds::blocks::{MAX_KEPT_ELEMENTS, VECTOR_BYTES as CACHE_LINE};
 use crate::{Binary, Compare, Scalar, Unary};
 
+/// Implements methods of a trait by the functions of the same names in the calling module.
+macro_rules! by_functions {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
+        fn $name($($argument: $type),*) $(-> $result)? {
+            self::$name($($argument),*)
+        }
+    )*};
+}
+pub(crate) use by_functions;
+
 /// Operations over a block of elements. Sealed: implemented for the five element types, in `float`, `int` and `bool`.
 #[doc(hidden)]
 pub trait BlockKernels: Scalar {

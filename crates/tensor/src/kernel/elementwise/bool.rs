@@ -1,6 +1,6 @@
 //! Block kernels of truth values. Addition is "or", and multiplication is "and".
 
-use crate::kernel::elementwise::block::BlockKernels;
+use crate::kernel::elementwise::block::{BlockKernels, by_functions};
 use crate::kernel::elementwise::loops::{map_binary, map_unary};
 use crate::kernel::elementwise::operand::Operand;
 use crate::scalar::cpu::dispatched;
@@ -23,12 +23,9 @@ impl BlockKernels for bool {
         }
     }
 
-    fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
-        binary(op, x, y, out);
-    }
-
-    fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
-        compare_values(op, x, y, out);
+    by_functions! {
+        fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
+        fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]);
     }
 }
 
@@ -46,7 +43,7 @@ dispatched! {
         }
     }
 
-    fn compare_values(op: Compare, x: Operand<'_, bool>, y: Operand<'_, bool>, out: &mut [bool]) {
+    fn compare(op: Compare, x: Operand<'_, bool>, y: Operand<'_, bool>, out: &mut [bool]) {
         // "False" is less than "true".
         match op {
             Compare::Eq => map_binary(x, y, out, |x, y| x == y),

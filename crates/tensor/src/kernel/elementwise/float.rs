@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
-use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels};
+use crate::kernel::elementwise::block::{BlockKernels, FloatBlockKernels, by_functions};
 use crate::kernel::elementwise::loops::{
     self, by_slices, compare, map_binary, map_binary_arrays, map_binary_corrected, map_binary_streamed, map_ternary,
     map_unary, map_unary_array, map_unary_corrected, map_unary_guarded, map_unary_large_fn,
@@ -28,54 +28,30 @@ macro_rules! kernels {
                 op != Unary::Not
             }
 
-            fn supports_binary(op: Binary) -> bool {
-                supports_binary(op)
-            }
-
-            fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) {
-                unary(op, x, out);
-            }
-
-            fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
-                binary(op, x, y, out);
-            }
-
             fn has_row_loop(op: Binary) -> bool {
                 is_arithmetic(op)
-            }
-
-            fn rows(op: Binary, rows: RowBroadcast, x: Option<&[Self]>, y: &[Self], out: &mut [Self]) {
-                self::rows(op, rows, x, y, out);
-            }
-
-            fn stream(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
-                stream(op, x, y, out);
-            }
-
-            fn update(op: Binary, x: &mut [Self], y: Operand<Self>) {
-                update(op, x, y);
             }
 
             fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
                 compare(op, x, y, out, |holds| holds);
             }
+
+            by_functions! {
+                fn supports_binary(op: Binary) -> bool;
+                fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]);
+                fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
+                fn rows(op: Binary, rows: RowBroadcast, x: Option<&[Self]>, y: &[Self], out: &mut [Self]);
+                fn stream(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
+                fn update(op: Binary, x: &mut [Self], y: Operand<Self>);
+            }
         }
 
         impl FloatBlockKernels for $type {
-            fn formula(formula: Formula, operands: &[Operand<Self>], out: &mut [Self]) {
-                self::formula(formula, operands, out);
-            }
-
-            fn compare_as_float(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
-                compare_as_float(op, x, y, out);
-            }
-
-            fn select(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
-                select(mask, x, y, out);
-            }
-
-            fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize {
-                arithmetic(instructions, values, from, len)
+            by_functions! {
+                fn formula(formula: Formula, operands: &[Operand<Self>], out: &mut [Self]);
+                fn compare_as_float(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
+                fn select(mask: Operand<Self>, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
+                fn arithmetic(instructions: &[Instruction], values: &mut [Self], from: usize, len: usize) -> usize;
             }
 
             fn arena() -> &'static LocalKey<RefCell<Vec<Self>>> {

@@ -2,8 +2,8 @@
 
 use std::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
-use crate::kernel::elementwise::block::BlockKernels;
-use crate::kernel::elementwise::loops::{compare, map_binary, map_binary_guarded, map_unary, to_float, to_integer};
+use crate::kernel::elementwise::block::{BlockKernels, by_functions};
+use crate::kernel::elementwise::loops::{self, map_binary, map_binary_guarded, map_unary, to_float, to_integer};
 use crate::kernel::elementwise::operand::Operand;
 use crate::scalar::cpu::dispatched;
 use crate::scalar::special::gcd;
@@ -47,24 +47,12 @@ macro_rules! kernels {
         }
 
         impl BlockKernels for $type {
-            fn supports_unary(op: Unary) -> bool {
-                supports_unary(op)
-            }
-
-            fn supports_binary(op: Binary) -> bool {
-                supports_binary(op)
-            }
-
-            fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]) {
-                unary(op, x, out);
-            }
-
-            fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]) {
-                binary(op, x, y, out);
-            }
-
-            fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]) {
-                compare_values(op, x, y, out);
+            by_functions! {
+                fn supports_unary(op: Unary) -> bool;
+                fn supports_binary(op: Binary) -> bool;
+                fn unary(op: Unary, x: Operand<Self>, out: &mut [Self]);
+                fn binary(op: Binary, x: Operand<Self>, y: Operand<Self>, out: &mut [Self]);
+                fn compare(op: Compare, x: Operand<Self>, y: Operand<Self>, out: &mut [bool]);
             }
         }
     };
@@ -143,8 +131,8 @@ dispatched! {
         }
     }
 
-    fn compare_values<T: Int>(op: Compare, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [bool]) {
-        compare(op, x, y, out, |holds| holds);
+    fn compare<T: Int>(op: Compare, x: Operand<'_, T>, y: Operand<'_, T>, out: &mut [bool]) {
+        loops::compare(op, x, y, out, |holds| holds);
     }
 }
 

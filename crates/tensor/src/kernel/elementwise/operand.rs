@@ -31,7 +31,6 @@ impl<'a, T: Copy> Operand<'a, T> {
         if has_columns { Operand::Slice(&data[first..first + columns]) } else { Operand::Splat(data[first]) }
     }
 
-    /// Returns the element with index `i`.
     #[inline(always)]
     pub(crate) fn element(self, i: usize) -> T {
         match self {
@@ -58,9 +57,7 @@ impl<'a, T: Copy> Operand<'a, T> {
 /// two operands may have one value for each row.
 #[derive(Clone, Copy, Debug)]
 pub struct RowBroadcast {
-    /// The number of rows.
     pub(crate) rows: usize,
-    /// The number of elements in a row.
     pub(crate) columns: usize,
     /// The distance between rows of the first operand, in elements. It is 0 if the operand repeats one row.
     pub(crate) x_row_stride: usize,

@@ -15,7 +15,6 @@ impl<'a, T> Matrix<'a, T> {
         Matrix { data, offset, row_stride: row_stride as isize, column_stride: 1 }
     }
 
-    /// Returns the transpose.
     pub(crate) fn transposed(self) -> Self {
         Matrix { row_stride: self.column_stride, column_stride: self.row_stride, ..self }
     }

@@ -23,9 +23,7 @@ trait Simd<T, const L: usize>: Copy {
     fn store(self, x: Self::Vector, to: &mut [T; L]);
     /// Stores the first elements of a vector, as many as `to` has, and at most `L`.
     fn store_part(self, x: Self::Vector, to: &mut [T]);
-    /// Returns `x * y + z`.
     fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector;
-    /// Returns the sum of the vector's elements.
     fn sum(self, x: Self::Vector) -> T;
 }
 
@@ -325,7 +323,6 @@ pub(crate) enum MicroKernel<'a, T> {
 
 /// The inner loops of matrix products and convolutions, for one element type and one instruction set.
 pub(crate) trait MicroKernels<T>: Sync {
-    /// Returns the number of elements in a vector.
     fn lanes(&self) -> usize;
 
     /// Returns the number of elements in a vector of the loop [`DotProducts`]. This number determines the order of its sums.

@@ -37,7 +37,7 @@ impl MaxPool {
             axis.kernel == 2
                 && axis.stride == 2
                 && axis.dilation == 1
-                && axis.before == 0
+                && axis.padding_before == 0
                 && 2 * axis.output <= axis.input
         };
         plain(&self.rows) && plain(&self.columns)
@@ -52,7 +52,7 @@ impl MaxPool {
     /// window's corner. The corner may be outside the plane, but the element must be inside.
     fn place(&self, i: usize, j: usize, offset: u32) -> usize {
         let corner = i * self.rows.stride * self.columns.input + j * self.columns.stride;
-        corner + offset as usize - (self.rows.before * self.columns.input + self.columns.before)
+        corner + offset as usize - (self.rows.padding_before * self.columns.input + self.columns.padding_before)
     }
 }
 
@@ -316,7 +316,7 @@ fn for_each_tap(pool: &MaxPool, i: usize, mut visit: impl FnMut(usize, u32, (usi
         for kw in 0..columns.kernel {
             let (low, high) = columns.windows_inside(kw);
             if low < high {
-                let first = row * columns.input + low * columns.stride + kw * columns.dilation - columns.before;
+                let first = row * columns.input + low * columns.stride + kw * columns.dilation - columns.padding_before;
                 visit(first, (kh * rows.dilation * columns.input + kw * columns.dilation) as u32, (low, high));
             }
         }
@@ -363,14 +363,14 @@ mod tests {
 
     fn axis() -> impl Strategy<Value = WindowAxis> {
         let sizes = (1..4usize, 1..6usize, 1..3usize, 0..3usize, 0..30usize, prop::bool::ANY);
-        sizes.prop_map(|(kernel, stride, dilation, before, more, halves)| {
+        sizes.prop_map(|(kernel, stride, dilation, padding_before, more, halves)| {
             let input = 2 + more;
             if halves {
-                return WindowAxis { input, kernel: 2, output: input / 2, stride: 2, dilation: 1, before: 0 };
+                return WindowAxis { input, kernel: 2, output: input / 2, stride: 2, dilation: 1, padding_before: 0 };
             }
             let span = (kernel - 1) * dilation + 1;
-            let output = (2 * before + input).saturating_sub(span) / stride + 1;
-            WindowAxis { input, kernel, output, stride, dilation, before }
+            let output = (2 * padding_before + input).saturating_sub(span) / stride + 1;
+            WindowAxis { input, kernel, output, stride, dilation, padding_before }
         })
     }
 

@@ -76,7 +76,6 @@ impl WindowSpans {
         WindowSpans::to_size(1, 1)
     }
 
-    /// Returns the number of windows.
     pub(crate) fn count(&self) -> usize {
         self.count
     }

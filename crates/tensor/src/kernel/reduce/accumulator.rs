@@ -121,7 +121,6 @@ pub(crate) struct Accumulator {
     pub(crate) op: Reduction,
     /// For each element of the tensor, the position of the total into which it is accumulated.
     pub(crate) space: IterationSpace<1>,
-    /// The number of totals.
     pub(crate) total_count: usize,
 }
 

@@ -2,10 +2,13 @@
 //!
 //! Loops follow the order of the dimensions in memory. If the innermost dimension is reduced, each of its lines is reduced first, and then
 //! the results of the lines. If the innermost dimension is kept, adjacent results are accumulated together, row by row. Elements that are
-//! not contiguous, and the elements of short rows and of most short lines, are first copied into contiguous rows (see [`reduce_gathered`]).
+//! not contiguous, and the elements of short rows and of most short lines, are first copied into contiguous rows (see
+//! [`LoopReduction::reduce_gathered`]).
 //!
 //! Elements are added in a balanced tree. Its leaves are the sums that the [accumulator](crate::kernel::reduce::accumulator) computes. The
 //! tree depends only on the layout and the element type, so any number of threads gives the same bits.
+
+use std::ops::Range;
 
 use smallvec::SmallVec;
 
@@ -20,7 +23,6 @@ use crate::memory::available::AllocationError;
 use crate::memory::partition::{self, Partition};
 use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
-use crate::scalar::cpu::dispatched;
 use crate::shape::iteration_space::{IterationSpace, Segment};
 use crate::shape::layout::sort_few;
 use crate::shape::shape::INLINE_RANK;
@@ -110,12 +112,12 @@ pub(crate) fn reduce<T: Element>(
     let data = &x.data[base as usize..];
     let reduced = loops(&reduced);
     match in_order {
-        true => reduce_loops(op, data, &loops(&kept), &reduced, out),
+        true => LoopReduction { op, data, kept: &loops(&kept), reduced: &reduced }.run(out),
         false => reduce_and_permute(op, data, &layout.keep_axes(|axis| !axes.contains(&axis)), &reduced, out),
     }
 }
 
-/// Reduces like [`reduce_loops`], for results whose order in memory differs from the order of the dimensions of `kept`. Computes the
+/// Reduces like [`LoopReduction::run`], for results whose order in memory differs from the order of the dimensions of `kept`. Computes the
 /// results in memory order, and then rearranges them.
 fn reduce_and_permute<T: Element>(
     op: Reduction,
@@ -131,7 +133,7 @@ fn reduce_and_permute<T: Element>(
     let mut results = Layout::contiguous(order.iter().map(|&axis| size(axis)).collect());
     let mut totals = Scratch::new(results.numel())?;
     let in_memory: Dimensions = order.iter().map(|&axis| (size(axis), strides[axis].unsigned_abs())).collect();
-    reduce_loops(op, data, &loops(&in_memory), reduced, &mut totals)?;
+    LoopReduction { op, data, kept: &loops(&in_memory), reduced }.run(&mut totals)?;
     // The results are permuted to the order of the dimensions, flipped for negative strides, and repeated for strides of 0.
     results = results.unpermute(&order);
     order.retain(|&mut axis| strides[axis] < 0);
@@ -141,72 +143,148 @@ fn reduce_and_permute<T: Element>(
     Ok(())
 }
 
-fn reduce_loops<T: Element>(
+/// A reduction of the elements of `data` that `kept` and `reduced` visit. Each iteration of `kept` gives a result, which combines the
+/// elements of all iterations of `reduced`. The elements of one iteration of `reduced` are a *row*, with one element for each result.
+#[derive(Clone, Copy)]
+struct LoopReduction<'a, T> {
     op: Reduction,
-    data: &[T],
-    kept: &Loops,
-    reduced: &Loops,
-    out: &mut [T],
-) -> Result<(), AllocationError> {
-    let (width, step) = innermost(kept, usize::MAX);
-    let (len, stride) = innermost(reduced, 0);
-    let few = reduced.numel() <= NARROW_WIDTH;
-    if stride < step {
-        if out.len() == 1 && reduced.depth() == 1 && stride == 1 && len <= PIECE_LEN {
-            out[0] = slice_total(op, &data[..len]);
-        } else if len < SHORT_LEN && (few || reduced.depth() == 1) {
-            reduce_gathered(op, data, kept, reduced, out);
+    data: &'a [T],
+    kept: &'a Loops,
+    reduced: &'a Loops,
+}
+
+impl<T: Element> LoopReduction<'_, T> {
+    fn run(self, out: &mut [T]) -> Result<(), AllocationError> {
+        let (width, step) = innermost(self.kept, usize::MAX);
+        let (len, stride) = innermost(self.reduced, 0);
+        let few = self.reduced.numel() <= NARROW_WIDTH;
+        if stride < step {
+            if out.len() == 1 && self.reduced.depth() == 1 && stride == 1 && len <= PIECE_LEN {
+                out[0] = slice_total(self.op, &self.data[..len]);
+            } else if len < SHORT_LEN && (few || self.reduced.depth() == 1) {
+                self.reduce_gathered(out);
+            } else {
+                return self.reduce_lines_first(out);
+            }
+        } else if step > 1 || width < SHORT_LEN && few && stride != width {
+            self.reduce_gathered(out);
         } else {
-            return reduce_lines_first(op, data, kept, reduced, out);
+            return self.reduce_columns(out);
         }
-    } else if step > 1 || width < SHORT_LEN && few && stride != width {
-        reduce_gathered(op, data, kept, reduced, out);
-    } else {
-        return reduce_columns(op, data, kept, reduced, out);
+        Ok(())
     }
-    Ok(())
+
+    /// Reduces each line of the innermost dimension first, and then reduces the results of the lines over the other reduced dimensions.
+    fn reduce_lines_first(self, out: &mut [T]) -> Result<(), AllocationError> {
+        let LoopReduction { op, data, kept, reduced } = self;
+        let (len, stride) = innermost(reduced, 0);
+        let piece =
+            if len > 2 * PIECE_LEN { len.div_ceil(len.div_ceil(PIECE_LEN)).next_multiple_of(MAX_RUN) } else { len };
+        let pieces = len.div_ceil(piece);
+        if reduced.depth() == 1 && pieces == 1 {
+            totals_of_lines(op, data, kept, (len, stride), piece, out);
+            return Ok(());
+        }
+        // The dimensions other than the innermost reduced one, in memory order. The flag is true for reduced dimensions, over which the
+        // totals of the lines are reduced again.
+        let mut all = SmallVec::<[_; INLINE_RANK]>::new();
+        for (loops, count, again) in [(kept, kept.depth(), false), (reduced, reduced.depth() - 1, true)] {
+            for (size, [stride]) in loops.loops().take(count).filter(|&(size, _)| size > 1) {
+                all.push(((size, stride as usize), again));
+            }
+        }
+        sort(&mut all, |own| own.0.1);
+        let lines = Loops::of_loops([0], all.iter().map(|&((size, stride), _)| (size, [stride as isize])));
+        let mut totals = Scratch::new(lines.numel() * pieces)?;
+        totals_of_lines(op, data, &lines, (len, stride), piece, &mut totals);
+        let mut step = totals.len();
+        let (mut kept, mut reduced) = (Dimensions::new(), Dimensions::new());
+        for &((size, _), again) in &all {
+            step /= size;
+            if again { &mut reduced } else { &mut kept }.push((size, step));
+        }
+        reduced.push((pieces, 1));
+        LoopReduction { op, data: &totals, kept: &loops(&kept), reduced: &loops(&reduced) }.run(out)
+    }
+
+    /// Computes reductions whose elements or results are not adjacent in memory, or whose lines or rows are short. Reads short contiguous
+    /// lines without a copy. Otherwise accumulates rows for a block of results, and first copies the elements of the rows unless they are
+    /// contiguous.
+    fn reduce_gathered(self, out: &mut [T]) {
+        let LoopReduction { op, data, kept, reduced } = self;
+        let count = reduced.numel();
+        let each = (TASK / count).max(out.len().div_ceil(MAX_TASKS)).next_multiple_of(GATHERED_BLOCK.1);
+        // Reading single elements costs several times as much as reading slices. The factor 8 accounts for this.
+        let work = out.len() * count * size_of::<T>() * 8;
+        let in_lines = reduced.depth() == 1 && matches!(innermost(reduced, 0), (..SHORT_LEN, 1));
+        partition::chunks(out, each, schedule(work), |task, out| {
+            let start = task * each;
+            if in_lines {
+                return for_each_line_range(kept, start, out, |position, apart, out| {
+                    T::reduce_short(op, &data[position..], count, apart, out);
+                });
+            }
+            for (block, out) in out.chunks_mut(GATHERED_BLOCK.1).enumerate() {
+                self.compute_totals(start + block * GATHERED_BLOCK.1, 0..count, 64, out);
+            }
+        });
+    }
+
+    /// Computes adjacent results together, strip by strip (a strip is a group of adjacent results). If there are few strips and many rows,
+    /// the rows are also divided into parts, so that several threads have work. The totals of the parts are combined at the end.
+    fn reduce_columns(self, out: &mut [T]) -> Result<(), AllocationError> {
+        let blocks = ColumnBlocks::new(self.kept, self.reduced, out.len(), size_of::<T>());
+        if blocks.part_count > 1 {
+            let mut totals = Scratch::new(blocks.part_count * out.len())?;
+            blocks.run(self, &mut totals);
+            combine_parts(self.op, &mut totals, out.len());
+            out.copy_from_slice(&totals[..out.len()]);
+        } else if blocks.strip_count > 1 {
+            blocks.run(self, out);
+        } else {
+            self.compute_totals(0, 0..self.reduced.numel(), blocks.rows_per_leaf, out);
+        }
+        Ok(())
+    }
+
+    /// Accumulates the elements of the rows `rows` into `totals`, which begins with the total of result `first`. Callers limit the number
+    /// of these rows, because groups of eight rows are added in sequence and not in a tree.
+    fn accumulate(self, first: usize, rows: Range<usize>, totals: &mut [T]) {
+        let LoopReduction { op, data, kept, reduced } = self;
+        let width = totals.len();
+        if let Segment::Slice(position) = kept.segment(0, first, width) {
+            return reduced.walk(0, rows.start, rows.len(), |start, stride, count| {
+                accumulate_rows(op, totals, &data[position + start..], stride as usize, count);
+            });
+        }
+        let mut gathered = vec![T::ZERO; GATHERED_BLOCK.0.min(rows.len()) * width];
+        for start in rows.clone().step_by(GATHERED_BLOCK.0) {
+            let count = GATHERED_BLOCK.0.min(rows.end - start);
+            for (out, row) in gathered.chunks_exact_mut(width).zip(start..start + count) {
+                fill::spread(kept, &data[reduced.position(0, row)..], first, out);
+            }
+            T::accumulate_rows(op, totals, &gathered, width, count);
+        }
+    }
+
+    /// Sets `totals` to the totals of the rows `rows`, combined in a balanced tree. `totals` begins with the total of result `first`. Each
+    /// leaf of the tree accumulates at most `leaf` rows.
+    fn compute_totals(self, first: usize, rows: Range<usize>, leaf: usize, totals: &mut [T]) {
+        if rows.len() <= leaf {
+            totals.fill(T::start(self.op));
+            return self.accumulate(first, rows, totals);
+        }
+        let middle = rows.start + (rows.len() / 2).next_multiple_of(leaf);
+        self.compute_totals(first, rows.start..middle, leaf, totals);
+        let mut right = vec![T::ZERO; totals.len()];
+        self.compute_totals(first, middle..rows.end, leaf, &mut right);
+        T::accumulate(self.op, totals, &right);
+    }
 }
 
 /// Returns the schedule for a reduction that reads `work` bytes: a single thread if `work` is less than [`MIN_PARALLEL_BYTES`].
 fn schedule(work: usize) -> Schedule {
     if work < MIN_PARALLEL_BYTES { Schedule::Serial } else { Schedule::Sweep { bytes: work } }
-}
-
-/// Reduces each line of the innermost dimension first, and then reduces the results of the lines over the other reduced dimensions.
-fn reduce_lines_first<T: Element>(
-    op: Reduction,
-    data: &[T],
-    kept: &Loops,
-    reduced: &Loops,
-    out: &mut [T],
-) -> Result<(), AllocationError> {
-    let (len, stride) = innermost(reduced, 0);
-    let piece = if len > 2 * PIECE_LEN { len.div_ceil(len.div_ceil(PIECE_LEN)).next_multiple_of(MAX_RUN) } else { len };
-    let pieces = len.div_ceil(piece);
-    if reduced.depth() == 1 && pieces == 1 {
-        totals_of_lines(op, data, kept, (len, stride), piece, out);
-        return Ok(());
-    }
-    // The dimensions other than the innermost reduced one, in memory order. The flag is true for reduced dimensions, over which the totals
-    // of the lines are reduced again.
-    let mut all = SmallVec::<[_; INLINE_RANK]>::new();
-    for (loops, count, again) in [(kept, kept.depth(), false), (reduced, reduced.depth() - 1, true)] {
-        for (size, [stride]) in loops.loops().take(count).filter(|&(size, _)| size > 1) {
-            all.push(((size, stride as usize), again));
-        }
-    }
-    sort(&mut all, |own| own.0.1);
-    let lines = Loops::of_loops([0], all.iter().map(|&((size, stride), _)| (size, [stride as isize])));
-    let mut totals = Scratch::new(lines.numel() * pieces)?;
-    totals_of_lines(op, data, &lines, (len, stride), piece, &mut totals);
-    let mut step = totals.len();
-    let (mut kept, mut reduced) = (Dimensions::new(), Dimensions::new());
-    for &((size, _), again) in &all {
-        step /= size;
-        if again { &mut reduced } else { &mut kept }.push((size, step));
-    }
-    reduced.push((pieces, 1));
-    reduce_loops(op, &totals, &loops(&kept), &loops(&reduced), out)
 }
 
 /// Computes the totals of the pieces of all lines. A line has `len` elements that are `stride` apart, in pieces of `piece` elements.
@@ -220,7 +298,7 @@ fn totals_of_lines<T: Element>(
     out: &mut [T],
 ) {
     if len < SHORT_LEN {
-        return reduce_gathered(op, data, lines, &loops(&[(len, stride)]), out);
+        return LoopReduction { op, data, kept: lines, reduced: &loops(&[(len, stride)]) }.reduce_gathered(out);
     }
     let pieces = len.div_ceil(piece);
     let each = (TASK / piece).max(out.len().div_ceil(MAX_TASKS)).max(1);
@@ -241,108 +319,10 @@ fn totals_of_lines<T: Element>(
                 1 => slice_total(op, &x[..count]),
                 _ => {
                     line.resize(count, T::ZERO);
-                    copy_with_stride(x, stride, &mut line);
+                    fill::copy_strided(x, 0, stride as isize, &mut line);
                     slice_total(op, &line)
                 }
             };
-        }
-    });
-}
-
-/// Sets `out[i]` to `x[i * stride]` for all `i`. The loops for short strides are vectorized.
-fn copy_with_stride<T: Element>(x: &[T], stride: usize, out: &mut [T]) {
-    match stride {
-        0 => out.fill(x[0]),
-        1 => out.copy_from_slice(&x[..out.len()]),
-        2 => copy_every::<T, 2>(x, out),
-        3 => copy_every::<T, 3>(x, out),
-        4 => copy_every::<T, 4>(x, out),
-        _ => out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(out, &x)| *out = x),
-    }
-}
-
-dispatched! {
-    fn copy_every<T: Element; const S: usize>(x: &[T], out: &mut [T]) {
-        let (chunks, last) = x.as_chunks::<S>();
-        for (out, chunk) in out.iter_mut().zip(chunks) {
-            *out = chunk[0];
-        }
-        // The last element may be in an incomplete chunk, which the loop skips.
-        if let (Some(out), Some(&x)) = (out.get_mut(chunks.len()), last.first()) {
-            *out = x;
-        }
-    }
-}
-
-/// The elements that are reduced to a range of results, which begins with result `start`. They are arranged as rows: element `k` of a row
-/// belongs to result `start + k`.
-struct Rows<'a, T> {
-    data: &'a [T],
-    kept: &'a Loops,
-    start: usize,
-    reduced: &'a Loops,
-}
-
-impl<T: Element> Rows<'_, T> {
-    /// Copies the elements of the row with index `row` to `to`.
-    fn gather(&self, row: usize, to: &mut [T]) {
-        let (x, mut rest) = (&self.data[self.reduced.position(0, row)..], to);
-        self.kept.walk(0, self.start, rest.len(), |position, stride, len| {
-            let (now, later) = std::mem::take(&mut rest).split_at_mut(len);
-            copy_with_stride(&x[position..], stride as usize, now);
-            rest = later;
-        });
-    }
-
-    /// Accumulates the rows `start .. end` into `total`. Callers limit the number of these rows, because groups of eight rows are added in
-    /// sequence and not in a tree.
-    fn accumulate(&self, op: Reduction, start: usize, end: usize, total: &mut [T]) {
-        let width = total.len();
-        if let Segment::Slice(first) = self.kept.segment(0, self.start, width) {
-            return self.reduced.walk(0, start, end - start, |position, stride, rows| {
-                accumulate_rows(op, total, &self.data[first + position..], stride as usize, rows);
-            });
-        }
-        let mut rows = vec![T::ZERO; GATHERED_BLOCK.0.min(end - start) * width];
-        for first in (start..end).step_by(GATHERED_BLOCK.0) {
-            let count = GATHERED_BLOCK.0.min(end - first);
-            rows.chunks_exact_mut(width).zip(first..end).for_each(|(out, row)| self.gather(row, out));
-            T::accumulate_rows(op, total, &rows, width, count);
-        }
-    }
-
-    /// Sets `out` to the totals of the rows `start .. end`, combined in a balanced tree. Each leaf of the tree accumulates at most `leaf`
-    /// rows.
-    fn compute_totals(&self, op: Reduction, start: usize, end: usize, leaf: usize, out: &mut [T]) {
-        if end - start <= leaf {
-            out.fill(T::start(op));
-            return self.accumulate(op, start, end, out);
-        }
-        let middle = start + ((end - start) / 2).next_multiple_of(leaf);
-        self.compute_totals(op, start, middle, leaf, out);
-        let mut right = vec![T::ZERO; out.len()];
-        self.compute_totals(op, middle, end, leaf, &mut right);
-        T::accumulate(op, out, &right);
-    }
-}
-
-/// Computes reductions whose elements or results are not adjacent in memory, or whose lines or rows are short. Reads short contiguous lines
-/// without a copy. Otherwise accumulates rows for a block of results, and first copies the elements of the rows unless they are contiguous.
-fn reduce_gathered<T: Element>(op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
-    let count = reduced.numel();
-    let each = (TASK / count).max(out.len().div_ceil(MAX_TASKS)).next_multiple_of(GATHERED_BLOCK.1);
-    // Reading single elements costs several times as much as reading slices. The factor 8 accounts for this.
-    let work = out.len() * count * size_of::<T>() * 8;
-    let in_lines = reduced.depth() == 1 && matches!(innermost(reduced, 0), (..SHORT_LEN, 1));
-    partition::chunks(out, each, schedule(work), |task, out| {
-        let start = task * each;
-        if in_lines {
-            return for_each_line_range(kept, start, out, |position, apart, out| {
-                T::reduce_short(op, &data[position..], count, apart, out);
-            });
-        }
-        for (block, out) in out.chunks_mut(GATHERED_BLOCK.1).enumerate() {
-            Rows { data, kept, start: start + block * GATHERED_BLOCK.1, reduced }.compute_totals(op, 0, count, 64, out);
         }
     });
 }
@@ -358,13 +338,15 @@ fn for_each_line_range<T>(lines: &Loops, first: usize, out: &mut [T], mut visit:
     });
 }
 
-/// The division of the work of [`reduce_columns`] into blocks. A block computes a strip of adjacent results from a part of the rows.
+/// The division of the work of [`LoopReduction::reduce_columns`] into blocks. A block computes a strip of adjacent results from a part of
+/// the rows.
 struct ColumnBlocks {
     /// The number of results in a group. The results of a group are adjacent in memory.
     group_width: usize,
     /// The number of results in a strip. The last strip of each group of adjacent results may have fewer.
     strip_width: usize,
-    /// The number of strips in a group of `group_width` adjacent results. A strip is a range of a group's results that are computed at once.
+    /// The number of strips in a group of `group_width` adjacent results. A strip is a range of a group's results that are computed at
+    /// once.
     strips_per_group: usize,
     /// The number of strips in total.
     strip_count: usize,
@@ -373,7 +355,6 @@ struct ColumnBlocks {
     part_count: usize,
     /// The rows are added in a balanced tree. This is the maximum number of rows that a leaf of the tree adds.
     rows_per_leaf: usize,
-    /// The number of blocks in a task of a thread.
     blocks_per_task: usize,
 }
 
@@ -421,8 +402,8 @@ impl ColumnBlocks {
 
     /// Computes the totals of all parts of the rows, in tasks of several blocks. The totals of each part of the rows are stored after the
     /// totals of the part before it.
-    fn run<T: Element>(&self, op: Reduction, data: &[T], kept: &Loops, reduced: &Loops, out: &mut [T]) {
-        let (count, blocks) = (reduced.numel(), self.strip_count * self.part_count);
+    fn run<T: Element>(&self, reduction: LoopReduction<T>, out: &mut [T]) {
+        let (count, blocks) = (reduction.reduced.numel(), self.strip_count * self.part_count);
         let tasks = blocks.div_ceil(self.blocks_per_task);
         let mut ends = [0; MAX_TASKS];
         (1..)
@@ -436,39 +417,11 @@ impl ColumnBlocks {
                 let (start, left) = (self.strip_start(strip), strip % self.strips_per_group * self.strip_width);
                 let (out, later) = rest.split_at_mut(self.strip_width.min(self.group_width - left));
                 rest = later;
-                Rows { data, kept, start, reduced }.compute_totals(
-                    op,
-                    from,
-                    count.min(from + self.rows_per_part),
-                    self.rows_per_leaf,
-                    out,
-                );
+                let rows = from..count.min(from + self.rows_per_part);
+                reduction.compute_totals(start, rows, self.rows_per_leaf, out);
             }
         });
     }
-}
-
-/// Computes adjacent results together, strip by strip (a strip is a group of adjacent results). If there are few strips and many rows, the
-/// rows are also divided into parts, so that several threads have work. The totals of the parts are combined at the end.
-fn reduce_columns<T: Element>(
-    op: Reduction,
-    data: &[T],
-    kept: &Loops,
-    reduced: &Loops,
-    out: &mut [T],
-) -> Result<(), AllocationError> {
-    let blocks = ColumnBlocks::new(kept, reduced, out.len(), size_of::<T>());
-    if blocks.part_count > 1 {
-        let mut totals = Scratch::new(blocks.part_count * out.len())?;
-        blocks.run(op, data, kept, reduced, &mut totals);
-        combine_parts(op, &mut totals, out.len());
-        out.copy_from_slice(&totals[..out.len()]);
-    } else if blocks.strip_count > 1 {
-        blocks.run(op, data, kept, reduced, out);
-    } else {
-        Rows { data, kept, start: 0, reduced }.compute_totals(op, 0, reduced.numel(), blocks.rows_per_leaf, out);
-    }
-    Ok(())
 }
 
 /// Replaces each total x by the reduction of `times` elements that are all equal to x.
@@ -583,18 +536,6 @@ mod tests {
             assert!(sums[0] == sums[1] && sums[0] == sums[2], "{sizes:?} {dims:?}");
         }
         set_num_threads(before);
-    }
-
-    #[test]
-    fn strided_elements_are_picked() {
-        for (stride, count) in (0..7).flat_map(|stride| [1, 2, 7, 16, 63].map(|count| (stride, count))) {
-            for more in [0, 1, 9] {
-                let x: Vec<i64> = (0..(count - 1) * stride + 1 + more).map(|i| i as i64).collect();
-                let mut got = vec![-1; count];
-                crate::kernel::reduce::strided::copy_with_stride(&x, stride, &mut got);
-                assert!((0..count).all(|i| got[i] == (i * stride) as i64), "{stride} {count} {more}: {got:?}");
-            }
-        }
     }
 
     /// Checks that the maximum and minimum of a row are NaN if the row has a NaN at any position. The results of other rows must stay the

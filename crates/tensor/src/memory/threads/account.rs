@@ -64,7 +64,6 @@ pub(super) struct Account {
     balance: i64,
     /// The number of helpers that rest, which means that operations do not use them.
     resting_helpers: usize,
-    /// The duration of the next rest.
     next_rest: Duration,
     /// The time at which the current rest ends and a trial (see the top of this file) begins. It is `None` before the first rest, and from
     /// the start of a trial until the next rest.

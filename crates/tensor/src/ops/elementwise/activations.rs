@@ -266,7 +266,6 @@ pub(crate) fn log_sigmoid<A: TensorLike<Elem: Float>>(x: &A, at: Site) -> Result
     part.minus(&below.apply_unary(Unary::Exp, at)?.apply_unary(Unary::Log1p, at)?, at)
 }
 
-/// Returns a mask that is true where |x| is at most `bound`.
 #[track_caller]
 fn is_within<A: TensorLike<Elem: Float>>(x: &A, bound: f64) -> Result<A::Mask> {
     x.try_ge(-bound)?.try_logical_and(&x.try_le(bound)?)

@@ -227,14 +227,14 @@ pub(crate) fn check_in_place<A: InPlace>(target: &A, others: &[Option<&A>], at: 
     for other in others.iter().flatten() {
         target.check_write(Some(other), at)?;
     }
-    let own = target.shape();
+    let shape = target.shape();
     let others: Vec<Shape> = others.iter().flatten().map(|other| other.shape()).collect();
-    let shapes: Vec<&Shape> = std::iter::once(&own).chain(&others).collect();
+    let shapes: Vec<&Shape> = std::iter::once(&shape).chain(&others).collect();
     let joined = broadcast_operand_shapes(&shapes, at)?;
-    if joined != own {
+    if joined != shape {
         // The error names the operand that does not expand to the target.
-        let other = others.iter().find(|other| ExpandMismatch::between(other, &own).is_some());
-        check_in_place_shape(&own, other.unwrap_or(&joined), &joined, at)?;
+        let other = others.iter().find(|other| ExpandMismatch::between(other, &shape).is_some());
+        check_in_place_shape(&shape, other.unwrap_or(&joined), &joined, at)?;
     }
     Ok(())
 }

@@ -71,9 +71,9 @@ pub trait ScatterInPlace: InPlace {
         let source = &source.into_array(self)?;
         let at = Site::here("masked_scatter_");
         self.check_write(Some(source), at)?;
-        let own = self.shape();
-        let joined = broadcast::join(&[&own, mask.shape()]).map_err(|mismatch| Error::Broadcast(mismatch, at))?;
-        check_in_place_shape(&own, mask.shape(), &joined, at)?;
+        let shape = self.shape();
+        let joined = broadcast::join(&[&shape, mask.shape()]).map_err(|mismatch| Error::Broadcast(mismatch, at))?;
+        check_in_place_shape(&shape, mask.shape(), &joined, at)?;
         let value = masked_scatter(self, mask, source, at)?;
         self.put(value, at)
     }

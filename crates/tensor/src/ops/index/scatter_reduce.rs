@@ -2,8 +2,8 @@
 //! reduced together.
 //!
 //! The reduction of tensors combines each source with its target. The recorded sums and means add each source at its target. Recorded
-//! products and extremes read the sources sorted by target: a scan combines the n sources of each target in log n steps (W. D. Hillis and G.
-//! L. Steele, "Data parallel algorithms", 1986). The order of the sources depends on the index alone, and every step is recorded.
+//! products and extremes read the sources sorted by target: a scan combines the n sources of each target in log n steps (W. D. Hillis and
+//! G. L. Steele, "Data parallel algorithms", 1986). The order of the sources depends on the index alone, and every step is recorded.
 
 use wengert_macros::{precompiled, twins};
 
@@ -67,13 +67,14 @@ pub trait ScatterReduce: TensorLike<Elem: Float> {
         let positions = target_positions(&self.shape(), axis, index, at)?;
         let count = source.shape().numel();
         let source = source.reshape_to([count], at)?;
-        let targets = ScatterTargets::new(&positions.elements(at)?, self.shape(), at)?;
+        let targets = &ScatterTargets::new(&positions.elements(at)?, self.shape(), at)?;
+        let recorded = RecordedReduction { x: self, source: &source, targets, include_self, at };
         match reduction {
-            ScatterReduction::Sum => sums(self, &source, &targets, include_self, at),
-            ScatterReduction::Mean => means(self, &source, &targets, include_self, at),
-            ScatterReduction::Prod => products(self, &source, &targets, include_self, at),
-            ScatterReduction::Amax => extremes(self, &source, &targets, Binary::Maximum, include_self, at),
-            ScatterReduction::Amin => extremes(self, &source, &targets, Binary::Minimum, include_self, at),
+            ScatterReduction::Sum => recorded.sums(),
+            ScatterReduction::Mean => recorded.means(),
+            ScatterReduction::Prod => recorded.products(),
+            ScatterReduction::Amax => recorded.extremes(Binary::Maximum),
+            ScatterReduction::Amin => recorded.extremes(Binary::Minimum),
         }
     }
 }
@@ -170,11 +171,6 @@ impl ScatterTargets {
         })
     }
 
-    /// Returns a mask that is true at elements of the result that have sources.
-    fn has_sources(&self, at: Site) -> Result<Tensor<bool>, Error> {
-        self.counts.compare(Compare::Gt, 0, at)
-    }
-
     /// Returns, for each element of the result, the reduction of its sources. The value of an element without sources is not specified.
     /// `identity` is the identity element of `op`.
     fn reduce<A: TensorLike>(&self, source: &A, op: Binary, identity: f64, at: Site) -> Result<A> {
@@ -195,85 +191,72 @@ impl ScatterTargets {
     }
 }
 
-/// Returns `x`. If `include_self` is false, the elements that are targets of a source are replaced by 0.
-fn starting_values<A: TensorLike>(x: &A, targets: &ScatterTargets, include_self: bool, at: Site) -> Result<A> {
-    if include_self {
-        Ok(x.clone())
-    } else {
-        x.replace_where(&x.constant_mask(&targets.has_sources(at)?, at)?, 0.0, at)
+/// A reduction by index of a recorded variable.
+struct RecordedReduction<'a, A> {
+    x: &'a A,
+    /// The elements that are reduced, as a vector.
+    source: &'a A,
+    targets: &'a ScatterTargets,
+    include_self: bool,
+    at: Site,
+}
+
+impl<A: TensorLike<Elem: Float>> RecordedReduction<'_, A> {
+    /// Returns `values`, an array of the shape of `x`. If `include_self` is false, the elements that are targets of a source are replaced
+    /// by
+    /// 0.
+    fn starting_values(&self, values: &A) -> Result<A> {
+        if self.include_self { Ok(values.clone()) } else { values.replace_where(&self.targeted()?, 0.0, self.at) }
     }
-}
 
-fn sums<A: TensorLike<Elem: Float>>(
-    x: &A,
-    source: &A,
-    targets: &ScatterTargets,
-    include_self: bool,
-    at: Site,
-) -> Result<A> {
-    add_at(&starting_values(x, targets, include_self, at)?, &targets.positions, source, at)
-}
-
-fn means<A: TensorLike<Elem: Float>>(
-    x: &A,
-    source: &A,
-    targets: &ScatterTargets,
-    include_self: bool,
-    at: Site,
-) -> Result<A> {
-    let own = i64::from(include_self);
-    let counts = targets.counts.plus(own, at)?.combine(Binary::Maximum, 1, at)?.try_cast::<A::Elem>()?;
-    sums(x, source, targets, include_self, at)?.divide_by(&x.try_constant(&counts)?, at)
-}
-
-fn products<A: TensorLike<Elem: Float>>(
-    x: &A,
-    source: &A,
-    targets: &ScatterTargets,
-    include_self: bool,
-    at: Site,
-) -> Result<A> {
-    let reached = x.constant_mask(&targets.has_sources(at)?, at)?;
-    let factor = targets.reduce(source, Binary::Mul, 1.0, at)?;
-    if include_self {
-        return x.times(&factor.choose(&reached, 1.0, at)?, at);
+    /// Returns a mask that is true at the elements of the result that have sources.
+    fn targeted(&self) -> Result<A::Mask> {
+        self.x.constant_mask(&self.targets.counts.compare(Compare::Gt, 0, self.at)?, self.at)
     }
-    A::apply_select(&reached, &factor, x, at)
-}
 
-fn extremes<A: TensorLike<Elem: Float>>(
-    x: &A,
-    source: &A,
-    targets: &ScatterTargets,
-    op: Binary,
-    include_self: bool,
-    at: Site,
-) -> Result<A> {
-    let reached = x.constant_mask(&targets.has_sources(at)?, at)?;
-    let own = x.apply_detach(at)?;
-    let identity = if op == Binary::Maximum { f64::NEG_INFINITY } else { f64::INFINITY };
-    let mut extreme = targets.reduce(&source.apply_detach(at)?, op, identity, at)?;
-    if include_self {
-        extreme = extreme.apply_binary(op, &own, at)?;
+    fn sums(&self) -> Result<A> {
+        add_at(&self.starting_values(self.x)?, &self.targets.positions, self.source, self.at)
     }
-    let value = A::apply_select(&reached, &extreme, &own, at)?;
-    // The derivative of each element of the result is the derivative of a mean: the mean of the sources that equal the largest or smallest
-    // one. If `include_self` is true, the element of `x` counts as a source. An element without sources is its own mean. No source equals a
-    // result that is NaN, so the count is 0. The gradient is multiplied by 0 or 1 and not selected by a mask, so that 0 · 1/0 makes it NaN
-    // in this case.
-    let ties = |x: &A, extreme: &A| -> Result<(A, A), A::Error> {
-        let others = x.apply_compare(Compare::Ne, extreme, at)?;
-        let ones = x.fill_shape(1.0, &x.shape(), at)?.replace_where(&others, 0.0, at)?;
-        let terms = x.replace_where(&others, 0.0, at)?;
-        Ok((terms.with_derivative(|| Ok(vec![(x.clone(), Some(ones.clone()))]), at)?, ones))
-    };
-    let (terms, count) = ties(source, &value.apply_take(&targets.positions, at)?)?;
-    let (own_terms, own_count) = ties(x, &value)?;
-    let counts =
-        |own: &A| -> Result<A> { if include_self { Ok(own.clone()) } else { own.replace_where(&reached, 0.0, at) } };
-    let total = add_at(&counts(&own_terms)?, &targets.positions, &terms, at)?;
-    let count = add_at(&counts(&own_count)?, &targets.positions, &count, at)?;
-    total.apply_binary(Binary::Div, &count, at)?.with_value(&value, at)
+
+    fn means(&self) -> Result<A> {
+        let own = i64::from(self.include_self);
+        let counts = self.targets.counts.plus(own, self.at)?.combine(Binary::Maximum, 1, self.at)?;
+        self.sums()?.divide_by(&self.x.try_constant(&counts.try_cast()?)?, self.at)
+    }
+
+    fn products(&self) -> Result<A> {
+        let factor = self.targets.reduce(self.source, Binary::Mul, 1.0, self.at)?;
+        if self.include_self {
+            return self.x.times(&factor.choose(&self.targeted()?, 1.0, self.at)?, self.at);
+        }
+        A::apply_select(&self.targeted()?, &factor, self.x, self.at)
+    }
+
+    fn extremes(&self, op: Binary) -> Result<A> {
+        let &RecordedReduction { x, source, targets, include_self, at } = self;
+        let own = x.apply_detach(at)?;
+        let identity = if op == Binary::Maximum { f64::NEG_INFINITY } else { f64::INFINITY };
+        let mut extreme = targets.reduce(&source.apply_detach(at)?, op, identity, at)?;
+        if include_self {
+            extreme = extreme.apply_binary(op, &own, at)?;
+        }
+        let value = A::apply_select(&self.targeted()?, &extreme, &own, at)?;
+        // The derivative of each element of the result is the derivative of a mean: the mean of the sources that equal the largest or
+        // smallest one. If `include_self` is true, the element of `x` counts as a source. An element without sources is its own mean. No
+        // source equals a result that is NaN, so the count is 0. The gradient is multiplied by 0 or 1 and not selected by a mask, so that 0
+        // · 1/0 makes it NaN in this case.
+        let ties = |x: &A, extreme: &A| -> Result<(A, A), A::Error> {
+            let others = x.apply_compare(Compare::Ne, extreme, at)?;
+            let ones = x.fill_shape(1.0, &x.shape(), at)?.replace_where(&others, 0.0, at)?;
+            let terms = x.replace_where(&others, 0.0, at)?;
+            Ok((terms.with_derivative(|| Ok(vec![(x.clone(), Some(ones.clone()))]), at)?, ones))
+        };
+        let (terms, count) = ties(source, &value.apply_take(&targets.positions, at)?)?;
+        let (own_terms, own_count) = ties(x, &value)?;
+        let total = add_at(&self.starting_values(&own_terms)?, &targets.positions, &terms, at)?;
+        let count = add_at(&self.starting_values(&own_count)?, &targets.positions, &count, at)?;
+        total.apply_binary(Binary::Div, &count, at)?.with_value(&value, at)
+    }
 }
 
 #[cfg(test)]

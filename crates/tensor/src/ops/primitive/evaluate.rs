@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::engine::access::ProgramArgument;
 use crate::engine::elementwise;
 use crate::engine::plan::{
-    ConcatBuffers, Expression, Index, Location, Offset, Op, OperandRef, Plan, Region, Step, Work,
+    ConcatBuffers, Expression, Location, NodeIndex, Offset, Op, OperandRef, Plan, Region, Step, Work,
 };
 use crate::engine::program::AxisSet;
 use crate::kernel::source::Source;
@@ -26,23 +26,23 @@ pub trait Evaluate<T: Float> {
 
     /// Returns the value of a node if the node is data, or if its value was computed before. The value can be smaller than the node's
     /// shape: large expanded data is returned before its expansion.
-    fn known(&self, node: Index) -> Option<&Tensor<T>>;
+    fn known(&self, node: NodeIndex) -> Option<&Tensor<T>>;
 
     /// Returns the line of code that recorded a node, for errors.
-    fn site(&self, node: Index) -> Site;
+    fn site(&self, node: NodeIndex) -> Site;
 
     /// Runs the operation of a node that is an [`Op::Other`]. Returns an error if the operation refuses these operands, or if memory cannot
     /// hold its result.
-    fn run_other(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error>;
+    fn run_other(&self, node: NodeIndex, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error>;
 
     /// Returns true if the data of a node is not in memory. [`fetch`](Self::fetch) then loads the data for each step that reads the node.
-    fn is_remote(&self, _node: Index) -> bool {
+    fn is_remote(&self, _node: NodeIndex) -> bool {
         false
     }
 
     /// Returns the data of a node that is [not in memory](Self::is_remote). The caller drops the data after the step that reads it.
     /// Returns an error if the data cannot be loaded.
-    fn fetch(&self, node: Index) -> Result<Tensor<T>, Self::Error> {
+    fn fetch(&self, node: NodeIndex) -> Result<Tensor<T>, Self::Error> {
         unreachable!("the data of node %{node} is here")
     }
 
@@ -96,7 +96,7 @@ pub trait Evaluate<T: Float> {
     /// Computes the value of one node from the values of its inputs. Plans call this method for nodes that the engine cannot run
     /// (`Work::Node`). Callers without a plan call it for every node. Returns an error if memory cannot hold the value, or if the operation
     /// refuses its operands.
-    fn compute(&self, node: Index, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error> {
+    fn compute(&self, node: NodeIndex, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error> {
         let (expression, at) = (self.expression(), self.site(node));
         let shape = expression.shape(node);
         Ok(match (expression.op(node), operands) {

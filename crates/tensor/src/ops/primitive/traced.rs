@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use wengert_macros::precompiled;
 
-use crate::engine::plan::{Expression, Index, Op, plan_for};
+use crate::engine::plan::{Expression, NodeIndex, Op, plan_for};
 use crate::memory::reserve::{addressable, check_fits};
 use crate::ops::primitive::evaluate::Evaluate;
 use crate::ops::primitive::tensor_like::{Composite, IntoArray, MaskOperand, TensorLike};
@@ -48,18 +48,18 @@ impl<T: Float> Evaluate<T> for Trace<T> {
         &self.expression
     }
 
-    fn known(&self, node: Index) -> Option<&Tensor<T>> {
+    fn known(&self, node: NodeIndex) -> Option<&Tensor<T>> {
         match self.expression.op(node) {
             Op::Constant(number) => self.data.get(number as usize),
             _ => None,
         }
     }
 
-    fn site(&self, _node: Index) -> Site {
+    fn site(&self, _node: NodeIndex) -> Site {
         self.at
     }
 
-    fn run_other(&self, node: Index, _operands: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
+    fn run_other(&self, node: NodeIndex, _operands: &[Tensor<T>]) -> Result<Tensor<T>, Error> {
         unreachable!("node %{node} of a trace is a primitive")
     }
 }
@@ -67,7 +67,7 @@ impl<T: Float> Evaluate<T> for Trace<T> {
 /// A node of the expression that is being recorded. It takes the place of a tensor in the code of the operation.
 struct Traced<'e, T: Float> {
     trace: &'e RefCell<Trace<T>>,
-    index: Index,
+    index: NodeIndex,
 }
 
 impl<T: Float> Clone for Traced<'_, T> {
@@ -100,7 +100,7 @@ impl<'e, T: Float> Traced<'e, T> {
         leaf
     }
 
-    fn push<const N: usize>(trace: &'e RefCell<Trace<T>>, op: Op, inputs: [Index; N], shape: &Shape) -> Self {
+    fn push<const N: usize>(trace: &'e RefCell<Trace<T>>, op: Op, inputs: [NodeIndex; N], shape: &Shape) -> Self {
         let mut borrowed = trace.borrow_mut();
         let shape = borrowed.expression.intern(shape);
         match borrowed.expression.push(op, inputs, shape) {

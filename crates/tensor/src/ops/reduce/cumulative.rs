@@ -15,13 +15,6 @@ use crate::shape::dims;
 use crate::{Axes, Binary, Compare, DType, Error, Float, Number, Position, Scalar, Site, Tensor, Unary, View, ensure};
 
 /// Running sums and products, and differences.
-///
-/// ```
-/// # use wengert_tensor::prelude::*;
-/// let x = Tensor::from([1.0, 2.0, 3.0]);
-/// assert_eq!(x.cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
-/// assert_eq!(x.cumprod(0).to_vec(), [1.0, 2.0, 6.0]);
-/// ```
 #[twins(blanket)]
 pub trait Cumulative: TensorLike<Elem: Number> {
     /// Returns the running sums along `dim`: each element plus all elements before it. `f32` is summed in `f64`; `i64` wraps. Refuses `u8`,

@@ -13,13 +13,6 @@ use crate::{Dims, Error, Position, Reduction, Shape, Site, Tensor, View, ensure}
 
 /// The largest and smallest elements, most with their positions. [`Reductions::amax`](crate::ops::Reductions::amax) returns only the values,
 /// and shares the gradient between equal elements.
-///
-/// ```
-/// # use wengert_tensor::prelude::*;
-/// let x = Tensor::from([[1.0, 9.0, 3.0], [7.0, 5.0, 6.0]]);
-/// let (largest, places) = x.max(1);
-/// assert_eq!((largest.to_vec(), places.to_vec()), (vec![9.0, 7.0], vec![1, 0]));
-/// ```
 #[twins(blanket)]
 pub trait Extremes: TensorLike {
     /// Returns the largest element along `dim` and its position: the first of several equal elements, or the first NaN. The gradient flows

@@ -25,13 +25,6 @@ pub struct BatchNormed<A> {
 }
 
 /// Layer, RMS, group, instance, local response and batch normalization.
-///
-/// ```
-/// # use wengert_tensor::prelude::*;
-/// let x = Tensor::from([[1.0, 3.0], [10.0, 30.0f64]]);
-/// let y = x.layer_norm([2], None, None, 0.0);
-/// assert_eq!(y, Tensor::from([[-1.0, 1.0], [-1.0, 1.0]]));
-/// ```
 #[twins(blanket)]
 pub trait Normalization: TensorLike<Elem: Float> {
     /// Normalizes over the last dimensions, which have the sizes `shape`. `weight` and `bias` have the same shape. If the normalized
@@ -123,18 +116,18 @@ pub trait Normalization: TensorLike<Elem: Float> {
     /// channels of one element, and inputs without dimensions after `c`. PyTorch: `nn.functional.instance_norm` with `use_input_stats`.
     fn try_instance_norm(&self, weight: Option<&Self>, bias: Option<&Self>, eps: f64) -> Result<Self> {
         let at = Site::here("instance_norm");
-        let own = self.shape();
+        let shape = self.shape();
         ensure!(
-            own.rank() >= 3 && Shape::from(&own[2..]).numel() != 1,
+            shape.rank() >= 3 && Shape::from(&shape[2..]).numel() != 1,
             at,
-            "Expected more than 1 spatial element when training, got input size {own}"
+            "Expected more than 1 spatial element when training, got input size {shape}"
         );
-        check_channels(&[(weight, "weight"), (bias, "bias")], own[1], at)?;
-        let size = Shape::from(&own[2..]).numel();
+        check_channels(&[(weight, "weight"), (bias, "bias")], shape[1], at)?;
+        let size = Shape::from(&shape[2..]).numel();
         if let Some(kernel) = RowKernel::new(self, size, true, eps, size) {
             return kernel.normalize(self, None, weight, bias, at);
         }
-        let axes: Vec<usize> = (2..own.rank()).collect();
+        let axes: Vec<usize> = (2..shape.rank()).collect();
         affine_by_channel(standardize(self, &axes, eps, at)?, weight, bias, at)
     }
 
@@ -150,16 +143,16 @@ pub trait Normalization: TensorLike<Elem: Float> {
     /// ```
     fn try_local_response_norm(&self, size: usize, alpha: f64, beta: f64, k: f64) -> Result<Self> {
         let at = Site::here("local_response_norm");
-        let own = self.shape();
-        ensure!(own.rank() >= 3, at, "Expected 3D or higher dimensionality input (got {} dimensions)", own.rank());
+        let shape = self.shape();
+        ensure!(shape.rank() >= 3, at, "Expected 3D or higher dimensionality input (got {} dimensions)", shape.rank());
         ensure!(size > 0, at, "size should be greater than zero, but got 0");
-        if own.numel() == 0 {
+        if shape.numel() == 0 {
             return Ok(self.clone());
         }
         let channel_padding = AxisPadding { axis: 1, left: (size / 2) as isize, right: ((size - 1) / 2) as isize };
         let squares = pad_constant(&self.apply_unary(Unary::Square, at)?, &[channel_padding], 0.0, at)?;
         let windows = squares.apply_view(View::Unfold { axis: 1, size, step: 1 }, at)?;
-        let mean = squeeze(&windows.mean_over(&[own.rank()], at)?, own.rank(), at)?;
+        let mean = squeeze(&windows.mean_over(&[shape.rank()], at)?, shape.rank(), at)?;
         self.divide_by(&mean.times(alpha, at)?.plus(k, at)?.combine(Binary::Pow, beta, at)?, at)
     }
 
@@ -174,11 +167,11 @@ pub trait Normalization: TensorLike<Elem: Float> {
         eps: f64,
     ) -> Result<Self> {
         let at = Site::here("batch_norm");
-        let own = self.shape();
-        let channels = channel_count(&own, at)?;
+        let shape = self.shape();
+        let channels = channel_count(&shape, at)?;
         let all = [(Some(mean), "running_mean"), (Some(variance), "running_var"), (weight, "weight"), (bias, "bias")];
         check_channels(&all, channels, at)?;
-        let size = Shape::from(&own[2..]).numel();
+        let size = Shape::from(&shape[2..]).numel();
         if let Some(kernel) = RowKernel::new(self, size, true, eps, size) {
             let statistics = Some((mean, inverse_root(variance, eps, at)?));
             return kernel.normalize(self, statistics, weight, bias, at);
@@ -208,14 +201,14 @@ pub trait Normalization: TensorLike<Elem: Float> {
         eps: f64,
     ) -> Result<BatchNormed<Self>, Self::Error> {
         let at = Site::here("batch_norm_training");
-        let own = self.shape();
-        let channels = channel_count(&own, at)?;
-        let axes: Vec<usize> = (0..own.rank()).filter(|&axis| axis != 1).collect();
-        let values = own.numel_over(&axes);
+        let shape = self.shape();
+        let channels = channel_count(&shape, at)?;
+        let axes: Vec<usize> = (0..shape.rank()).filter(|&axis| axis != 1).collect();
+        let values = shape.numel_over(&axes);
         ensure!(
             values != 1,
             at,
-            "Expected more than 1 value per channel when training, got input size torch.Size({own})"
+            "Expected more than 1 value per channel when training, got input size torch.Size({shape})"
         );
         check_channels(&[(weight, "weight"), (bias, "bias")], channels, at)?;
         let mean = self.mean_over(&axes, at)?;

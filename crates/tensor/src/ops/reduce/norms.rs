@@ -15,13 +15,6 @@ use crate::shape::dims;
 use crate::{Binary, Compare, Dims, Error, Float, Position, Reduction, Shape, Site, Tensor, Unary, ensure};
 
 /// Norms and distances.
-///
-/// ```
-/// # use wengert_tensor::prelude::*;
-/// let x = Tensor::from([[3.0, 4.0], [0.0, 5.0]]);
-/// assert_eq!(x.vector_norm(2.0, 1).to_vec(), [5.0, 5.0]);
-/// assert_eq!(x.cdist(&Tensor::from([[0.0, 0.0]]), 1.0), Tensor::from([[7.0], [5.0]]));
-/// ```
 #[twins(blanket)]
 pub trait Norms: TensorLike<Elem: Float> {
     /// Returns the `ord`-norm over `dims`: (Σ |x|ᵒʳᵈ)^(1/ord), also for `ord` below 1 and negative `ord`. For `ord` = ∞, the norm is the

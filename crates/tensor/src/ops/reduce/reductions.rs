@@ -11,14 +11,6 @@ use crate::{
 
 /// Reductions. `dims` is one dimension, several, or all (`..`, or an empty list as in PyTorch). The reduced dimensions are removed,
 /// unless the method's name ends in `_keepdim`: then the result keeps them with size 1.
-///
-/// ```
-/// # use wengert_tensor::prelude::*;
-/// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
-/// assert_eq!(x.sum(..).item(), 10.0); // all dimensions
-/// assert_eq!(x.mean(0).to_vec(), [2.0, 3.0]);
-/// assert_eq!(x.amax_keepdim(-1), Tensor::from([[2.0], [4.0]])); // broadcasts with x again
-/// ```
 #[twins(blanket)]
 pub trait Reductions: TensorLike {
     /// Returns the sum over `dims`, added pairwise; 0 if there are no elements. Sums of `i64` wrap. Refuses `u8`, whose sums would soon

@@ -15,13 +15,6 @@ use crate::{
 };
 
 /// `softmax` and related operations.
-///
-/// ```
-/// # use wengert_tensor::prelude::*;
-/// let x = Tensor::from([[0.0, 0.0], [0.0, 1000.0f64]]);
-/// assert_eq!(x.softmax(1), Tensor::from([[0.5, 0.5], [0.0, 1.0]])); // no overflow
-/// assert_eq!(x.logsumexp(1).to_vec(), [2f64.ln(), 1000.0]);
-/// ```
 #[twins(blanket)]
 pub trait Softmax: TensorLike<Elem: Float> {
     /// Returns eˣ / Σ eˣ along `dim`. If all elements along `dim` are -∞, or one is ∞, the result is NaN. PyTorch: `softmax`.

@@ -13,14 +13,6 @@ use crate::ops::{Result, TensorLike};
 use crate::{Dims, Error, Float, Position, Reduction, Scalar, Shape, Site, Tensor, View, ensure};
 
 /// `sort`, `topk`, `median` and related operations.
-///
-/// ```
-/// # use wengert_tensor::prelude::*;
-/// let x = Tensor::from([3.0, 1.0, 2.0]);
-/// assert_eq!(x.sort(0, false).0.to_vec(), [1.0, 2.0, 3.0]);
-/// let (two, places) = x.topk(2, 0, true);
-/// assert_eq!((two.to_vec(), places.to_vec()), (vec![3.0, 2.0], vec![0, 2]));
-/// ```
 #[twins(blanket)]
 pub trait Sorting: TensorLike {
     /// Returns the elements in ascending (or `descending`) order along `dim`, and their positions. Equal elements keep their order.

@@ -13,14 +13,6 @@ use crate::{Binary, Compare, Dims, Float, Reduction, Site, Unary, View};
 
 /// `var`, `std` and related operations. `dims` is one dimension, several, or all (`..`, or an empty list). The reduced dimensions
 /// are removed, unless the method's name ends in `_keepdim`: then the result keeps them with size 1.
-///
-/// ```
-/// # use wengert_tensor::prelude::*;
-/// let x = Tensor::from([1.0, 2.0, 3.0, 4.0]);
-/// assert_eq!(x.var(.., 0).item(), 1.25); // divided by n
-/// let (variance, mean) = x.var_mean(.., 1); // by n - 1
-/// assert_eq!((variance.item(), mean.item()), (5.0 / 3.0, 2.5));
-/// ```
 #[twins(blanket)]
 pub trait Statistics: TensorLike<Elem: Float> {
     /// Returns the variance over `dims`: the sum of the squared distances of n elements from their mean, divided by n - `correction`. The

@@ -197,7 +197,6 @@ fn dimension<A: TensorLike>(x: &A, none: &str, dim: impl Position, at: Site) -> 
     Ok((axis, shape[axis]))
 }
 
-/// Converts `N` parts to an array.
 fn into_array<A, const N: usize>(parts: Vec<A>) -> [A; N] {
     match parts.try_into() {
         Ok(parts) => parts,

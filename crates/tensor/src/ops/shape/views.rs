@@ -12,15 +12,6 @@ use crate::shape::dims::{self, UNREPRESENTABLE};
 use crate::{Axes, Dims, Error, Position, Reduction, Scalar, Shape, Site, Sizes, Span, View, ensure};
 
 /// Views, and [`sum_to`](Self::sum_to), the adjoint of [`expand`](Self::expand). A negative dimension counts from the end.
-///
-/// ```
-/// # use wengert_tensor::prelude::*;
-/// let x = Tensor::<i64>::arange(6);
-/// let table = x.reshape([2, 3]);
-/// assert_eq!(table.t(), Tensor::from([[0, 3], [1, 4], [2, 5]]));
-/// let many = table.unsqueeze(0).expand([1000, 2, 3]);
-/// assert!(many.shares_storage(&x)); // nothing was copied
-/// ```
 #[twins(blanket)]
 pub trait Views: TensorLike {
     /// Expands to `sizes` without a copy: new and stretched dimensions get stride 0. -1 keeps the size of an existing dimension. Refuses
@@ -385,7 +376,6 @@ pub(crate) fn diagonal_axes(rank: usize, first: isize, second: isize, at: Site) 
     Ok(axes)
 }
 
-/// Swaps dimensions `first` and `second`.
 pub(crate) fn swap<A: TensorLike>(x: &A, first: usize, second: usize, at: Site) -> Result<A> {
     let mut order: Axes = (0..x.shape().rank()).collect();
     order.swap(first, second);

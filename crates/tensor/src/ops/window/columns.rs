@@ -87,12 +87,12 @@ pub trait Columns: TensorLike {
         Self::Elem: Number,
     {
         let at = Site::here("col2im");
-        let own = self.shape();
+        let shape = self.shape();
         ensure!(
-            matches!(own.rank(), 2 | 3) && !own[own.rank() - 2..].contains(&0),
+            matches!(shape.rank(), 2 | 3) && !shape[shape.rank() - 2..].contains(&0),
             at,
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, \
-             but got: {own}"
+             but got: {shape}"
         );
         let windows = windows(&kernel.into(), &dilation.into(), &stride.into(), at)?;
         let size = per_dimension_at_least(&output_size.into(), 2, ("output_size", 0), at)?;
@@ -103,7 +103,7 @@ pub trait Columns: TensorLike {
         let (n, rows, columns) = (x.shape()[0], x.shape()[1], x.shape()[2]);
         let [kh, kw] = windows.map(|window| window.kernel);
         let cells = kh.saturating_mul(kw);
-        let (first, last) = (own.rank() - 2, own.rank() - 1);
+        let (first, last) = (shape.rank() - 2, shape.rank() - 1);
         ensure!(
             rows.is_multiple_of(cells),
             at,

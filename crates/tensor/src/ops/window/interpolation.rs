@@ -51,28 +51,28 @@ pub trait Interpolation: Windowed<Elem: Float> {
     #[doc(alias("upsample", "resize"))]
     fn try_interpolate(&self, size: impl Into<Sizes>, mode: InterpolateMode) -> Result<Self> {
         let at = Site::here("interpolate");
-        let own = self.shape();
+        let shape = self.shape();
         let size = size.into();
         ensure!(
-            (3..=5).contains(&own.rank()),
+            (3..=5).contains(&shape.rank()),
             at,
             "Input Error: Only 3D, 4D and 5D input Tensors supported (got {}D)",
-            own.rank()
+            shape.rank()
         );
-        let rank = own.rank() - 2;
+        let rank = shape.rank() - 2;
         ensure!(
-            !own[2..].contains(&0) && size.as_slice().iter().all(|&size| size >= 1),
+            !shape[2..].contains(&0) && size.as_slice().iter().all(|&size| size >= 1),
             at,
-            "Input and output sizes should be greater than 0, but got input {own} and output {:?}",
+            "Input and output sizes should be greater than 0, but got input {shape} and output {:?}",
             size.as_slice()
         );
         let size = per_dimension_at_least(&size, rank, ("size", 1), at)?;
         let cubic = matches!(mode, InterpolateMode::Cubic { .. });
-        ensure!(rank == 2 || !cubic, at, "{mode:?} is not defined for {}D input", own.rank());
+        ensure!(rank == 2 || !cubic, at, "{mode:?} is not defined for {}D input", shape.rank());
         // `plain_sums` copies a view that is not contiguous. A result with fewer elements than the view does not justify this copy.
         let plain = |x: &Self| -> std::result::Result<bool, Self::Error> {
-            let new = Shape::from(&size[..]).numel().saturating_mul(own[0]).saturating_mul(own[1]);
-            Ok(x.is_plain() && (own.numel() <= new || x.to_tensor(at)?.is_contiguous()))
+            let new = Shape::from(&size[..]).numel().saturating_mul(shape[0]).saturating_mul(shape[1]);
+            Ok(x.is_plain() && (shape.numel() <= new || x.to_tensor(at)?.is_contiguous()))
         };
         match mode {
             InterpolateMode::Area => adaptive_avg_pool(self, rank, &Sizes::from(&size[..]), at),

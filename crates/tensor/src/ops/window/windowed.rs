@@ -17,7 +17,7 @@ pub struct ConvolutionForm {
     pub(crate) stride: Axes,
     pub(crate) dilation: Axes,
     /// The number of padding elements before the input, per dimension.
-    pub(crate) before: Axes,
+    pub(crate) padding_before: Axes,
     pub(crate) groups: usize,
 }
 
@@ -45,10 +45,10 @@ impl Slot {
 }
 
 impl ConvolutionForm {
-    pub(crate) fn new(shapes: [Shape; 3], windows: &[Window], before: &[usize], groups: usize) -> Self {
+    pub(crate) fn new(shapes: [Shape; 3], windows: &[Window], padding_before: &[usize], groups: usize) -> Self {
         let stride = windows.iter().map(|window| window.stride).collect();
         let dilation = windows.iter().map(|window| window.dilation).collect();
-        ConvolutionForm { shapes, stride, dilation, before: before.iter().copied().collect(), groups }
+        ConvolutionForm { shapes, stride, dilation, padding_before: padding_before.iter().copied().collect(), groups }
     }
 
     /// Returns the shape of x, w or z.
@@ -70,7 +70,7 @@ impl ConvolutionForm {
             output: z[2 + k],
             stride: self.stride[k],
             dilation: self.dilation[k],
-            before: self.before[k],
+            padding_before: self.padding_before[k],
         })
     }
 
@@ -231,7 +231,6 @@ impl<T: Element> Windowed for Tensor<T> {
     }
 }
 
-/// Returns the elements of `x`, which must be contiguous.
 fn elements<T: Element>(x: &Tensor<T>) -> &[T] {
     x.as_slice().unwrap_or_else(|| unreachable!("the tensor is contiguous"))
 }

@@ -54,7 +54,6 @@ pub(crate) fn smaller<T: Scalar>(x: T, y: T) -> T {
     if x <= y || x != x { x } else { y }
 }
 
-/// Returns true if `x` is NaN.
 #[inline]
 #[allow(clippy::eq_op)]
 pub(crate) fn is_nan<T: Scalar>(x: T) -> bool {

@@ -36,7 +36,6 @@ impl Explanation {
     }
 }
 
-/// A cell of the picture.
 struct PictureCell {
     label: String,
     colour: &'static str,
@@ -71,7 +70,6 @@ struct Picture<'a> {
     rows: Vec<(&'a str, Vec<PictureCell>)>,
     /// The position of the left edge of the cells, in pixels.
     cells_left: usize,
-    /// The width of a cell, in pixels.
     cell_width: usize,
 }
 
@@ -154,7 +152,6 @@ impl<'a> Picture<'a> {
         svg.line("  </g>");
     }
 
-    /// Draws a row: a name and cells.
     fn draw_row(&self, svg: &mut Canvas, y: usize, name: &str, cells: &[PictureCell]) {
         let (right, baseline, width) = (self.cells_left - 16, y + CELL_HEIGHT / 2 + 6, self.cell_width);
         svg.line(format_args!(

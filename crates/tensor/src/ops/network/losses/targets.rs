@@ -52,18 +52,18 @@ impl ClassTargets {
     pub(crate) fn new(x: &Shape, target: &Tensor<i64>, ignore_index: i64, at: Site) -> Result<Self, Error> {
         ensure!(x.rank() > 0, at, "Expected 1 or more dimensions (got 0)");
         let axis = usize::from(x.rank() > 1);
-        let own = target.shape();
+        let shape = target.shape();
         let mut expected = x.clone();
         let classes = expected.remove(axis);
-        if *own != expected {
-            let sentence = if x.rank() > 1 && own.rank() > 0 && x[0] != own[0] {
-                format!("Expected input batch_size ({}) to match target batch_size ({}).", x[0], own[0])
-            } else if x.rank() <= 2 && own.rank() > 1 {
+        if *shape != expected {
+            let sentence = if x.rank() > 1 && shape.rank() > 0 && x[0] != shape[0] {
+                format!("Expected input batch_size ({}) to match target batch_size ({}).", x[0], shape[0])
+            } else if x.rank() <= 2 && shape.rank() > 1 {
                 "0D or 1D target tensor expected, multi-target not supported".into()
             } else {
-                format!("size mismatch (got input: {x}, target: {own})")
+                format!("size mismatch (got input: {x}, target: {shape})")
             };
-            return Err(Error::argument(at, sentence).with_hint(shape_hint(x, own, axis, &expected)));
+            return Err(Error::argument(at, sentence).with_hint(shape_hint(x, shape, axis, &expected)));
         }
         let n_kept = target.iter().filter(|&class| class != ignore_index).count();
         let (index, kept) = if n_kept == target.numel() {

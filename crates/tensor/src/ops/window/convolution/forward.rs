@@ -42,8 +42,8 @@ pub(crate) fn convolve<A: Windowed<Elem: Number>>(
     );
     let mut result: Shape = [own[0], kernel[0]].into();
     (0..rank).for_each(|k| result.push(windows[k].count(extents[k])));
-    let before: Vec<usize> = sides.iter().map(|side| side.0).collect();
-    let form = ConvolutionForm::new([own, kernel, result], &windows, &before, groups);
+    let padding_before: Vec<usize> = sides.iter().map(|side| side.0).collect();
+    let form = ConvolutionForm::new([own, kernel, result], &windows, &padding_before, groups);
     let z = x.apply_convolution(weight, &form, Slot::Output, at)?;
     remove_batch(add_bias(z, bias, at)?, added, at)
 }

@@ -43,7 +43,7 @@ fn window_maxima<A: Windowed<Elem: Float>>(x: &A, axes: &[WindowAxis], at: Site)
 /// a single element.
 fn single_element_windows(plane: [usize; 2]) -> WindowAxis {
     let count = area(plane);
-    WindowAxis { input: count, kernel: 1, output: count, stride: 1, dilation: 1, before: 0 }
+    WindowAxis { input: count, kernel: 1, output: count, stride: 1, dilation: 1, padding_before: 0 }
 }
 
 /// Returns the largest element of each window, and its row-major position in its plane. A plane consists of the pooled dimensions of one

@@ -32,7 +32,7 @@ pub(crate) fn avg_pool<A: Windowed<Elem: Float>>(
             (Some(divisor), 0) => Divisor::Is(divisor as f64),
             _ => Divisor::Is(1.0),
         };
-        WindowSpans::moving(axis.input, axis.output, [axis.kernel, axis.stride, axis.before], divisor)
+        WindowSpans::moving(axis.input, axis.output, [axis.kernel, axis.stride, axis.padding_before], divisor)
     });
     remove_batch(average(&x, spans.collect(), at)?, added, at)
 }

@@ -57,7 +57,7 @@ pub(crate) fn window_axes<A: TensorLike>(
         }
         let count = count_windows(size, padding, window, options.ceil_mode);
         let output = count.max(0) as usize;
-        axes.push(WindowAxis { input: size, kernel, output, stride, dilation, before: padding });
+        axes.push(WindowAxis { input: size, kernel, output, stride, dilation, padding_before: padding });
         counts.push(count);
     }
     let all_fit = counts.iter().all(|&count| count >= 1);

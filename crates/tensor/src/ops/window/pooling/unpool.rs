@@ -16,24 +16,24 @@ pub(crate) fn max_unpool<A: TensorLike<Elem: Float>>(
     output_size: Option<&[usize]>,
     at: Site,
 ) -> Result<A> {
-    let own = x.shape();
+    let shape = x.shape();
     ensure!(
-        own.rank() == rank + 1 || own.rank() == rank + 2,
+        shape.rank() == rank + 1 || shape.rank() == rank + 2,
         at,
         "Input to max_unpooling{rank}d should be a {}d or {}d Tensor, but got a tensor with {} dimensions.",
         rank + 1,
         rank + 2,
-        own.rank()
+        shape.rank()
     );
     ensure!(
-        *indices.shape() == own,
+        *indices.shape() == shape,
         at,
-        "Expected shape of indices to be same as that of the input tensor ({own}) but got indices tensor with shape: {}",
+        "Expected shape of indices to be same as that of the input tensor ({shape}) but got indices tensor with shape: {}",
         indices.shape()
     );
-    let first = own.rank() - rank;
-    ensure!(!own[first - 1..].contains(&0), at, "max_unpool{rank}d(): the channels of {own} must have elements");
-    let sizes = unpooled_sizes(&own[first..], kernel, options, output_size, at)?;
+    let first = shape.rank() - rank;
+    ensure!(!shape[first - 1..].contains(&0), at, "max_unpool{rank}d(): the channels of {shape} must have elements");
+    let sizes = unpooled_sizes(&shape[first..], kernel, options, output_size, at)?;
     let plane = Shape::from(&sizes[..]).checked_numel().unwrap_or(usize::MAX);
     // Like PyTorch, the error names the last of several wrong positions.
     if let Some(index) = indices.iter().filter(|&index| index < 0 || index as u64 >= plane as u64).last() {
@@ -43,11 +43,11 @@ pub(crate) fn max_unpool<A: TensorLike<Elem: Float>>(
         let message = format!("Found an invalid max index: {index} (output volumes are of size {sizes})");
         return Err(Error::argument(at, message).into());
     }
-    let (count, elements) = (Shape::from(&own[..first]).numel(), Shape::from(&own[first..]).numel());
+    let (count, elements) = (Shape::from(&shape[..first]).numel(), Shape::from(&shape[first..]).numel());
     let zeros = x.fill_shape(0.0, &Shape::from([count, plane]), at)?;
     let lines = x.reshape_to([count, elements], at)?;
     let planes = zeros.try_scatter(1, &indices.reshape_to([count, elements], at)?, &lines)?;
-    planes.reshape_to(own.replaced(first..own.rank(), &sizes), at)
+    planes.reshape_to(shape.replaced(first..shape.rank(), &sizes), at)
 }
 
 /// Returns the sizes of the result for planes of sizes `own`: `output_size`, or the sizes that the windows cover.
