@@ -51,15 +51,10 @@ pub(crate) fn log1mexp(x: f64) -> f64 {
     if x > -LN_2 { (-x.exp_m1()).ln() } else { (-x.exp()).ln_1p() }
 }
 
-/// Computes the derivative of ln Φ at y: φ(y) / Φ(y), where φ is the density and Φ the distribution function of the normal distribution.
-fn log_ndtr_slope(y: f64) -> f64 {
-    (2.0 / PI).sqrt() / erfcx(-y * FRAC_1_SQRT_2)
-}
-
 /// Computes the inverse of Φ, the standard normal distribution function, at the probability p: -∞ at 0, ∞ at 1, NaN outside of [0, 1].
 ///
-/// Newton steps improve the rational approximation of Abramowitz and Stegun, 26.2.23. In the middle the steps solve an equation with the
-/// error function, which keeps the digits of p - 1/2. In the tails they solve an equation with ln Φ, which is nearly a parabola there.
+/// Halley's method improves the rational approximation of Abramowitz and Stegun, 26.2.23. In the middle the steps solve an equation with
+/// the error function, which keeps the digits of p - 1/2. In the tails they solve an equation with ln Φ, which is nearly a parabola there.
 pub(crate) fn ndtri(p: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) {
         return f64::NAN;
@@ -73,14 +68,18 @@ pub(crate) fn ndtri(p: f64) -> f64 {
     let numerator = polynomial(t, &[0.010_328, 0.802_853, 2.515_517]);
     let mut y = numerator / polynomial(t, &[0.001_308, 0.189_269, 1.432_788, 1.0]) - t;
     for _ in 0..8 {
-        let step = if tail > 0.1 {
+        // The step of Newton's method, and half of the quotient of the second and the first derivative.
+        let (step, curvature) = if tail > 0.1 {
             let density = (-0.5 * y * y).exp() / (2.0 * PI).sqrt();
-            (-distance.abs() - erf(y * FRAC_1_SQRT_2)) / (2.0 * density)
+            ((-distance.abs() - erf(y * FRAC_1_SQRT_2)) / (2.0 * density), -0.5 * y)
         } else {
-            (tail.ln() - log_ndtr(y)) / log_ndtr_slope(y)
+            let scaled = erfcx(-y * FRAC_1_SQRT_2);
+            let slope = (2.0 / PI).sqrt() / scaled;
+            ((tail.ln() - ((0.5 * scaled).ln() - 0.5 * y * y)) / slope, -0.5 * (y + slope))
         };
-        y += step;
-        if step.abs() <= f64::EPSILON * y.abs() {
+        y += step / (1.0 + step * curvature);
+        // The error after a step is proportional to the cube of the step.
+        if step.abs() <= 1e-6 * y.abs() {
             break;
         }
     }

@@ -10,6 +10,7 @@ use crate::memory::partition;
 use crate::memory::threads::Schedule;
 use crate::ops::InPlace;
 use crate::ops::primitive::pair::{broadcast_operand_shapes, expand};
+use crate::scalar::special::QUANTILES;
 use crate::{DType, Element, Error, Float, Generator, Shape, Site, Sizes, Tensor, ensure};
 
 #[twins]
@@ -81,8 +82,16 @@ impl<T: Float> Tensor<T> {
         let shape = broadcast_operand_shapes(&[mean.shape(), std.shape()], at)?;
         ensure!(std.distinct().iter().all(|std| std >= T::ZERO), at, "normal expects all elements of std >= 0.0");
         let (mean, std) = (expand(mean, &shape, at)?, expand(std, &shape, at)?);
-        Tensor::build(&shape, at, |out| {
-            for ((out, mean), std) in out.iter_mut().zip(mean.iter()).zip(std.iter()) {
+        Tensor::build(&shape, at, |out: &mut [T]| {
+            let mut parameters = mean.iter().zip(std.iter());
+            let (blocks, rest) = out.as_chunks_mut::<QUANTILES>();
+            for block in blocks {
+                // The parameters are the last operand, because a zip that ends at its first operand takes no element of the second.
+                for ((out, z), (mean, std)) in block.iter_mut().zip(generator.normals()).zip(&mut parameters) {
+                    *out = T::from_f64(mean.to_f64() + std.to_f64() * z);
+                }
+            }
+            for (out, (mean, std)) in rest.iter_mut().zip(parameters) {
                 *out = T::from_f64(mean.to_f64() + std.to_f64() * generator.normal());
             }
         })
@@ -340,6 +349,21 @@ mod tests {
             let drawn = Tensor::<f64>::randn([count], &mut one).to_vec();
             assert!(drawn.iter().all(|x| x.to_bits() == other.normal().to_bits()), "{count}");
             assert_eq!(one, other);
+        }
+    }
+
+    /// Compares numbers with their own means and standard deviations, which are drawn block by block, with single draws.
+    #[test]
+    fn scaled_normal_numbers_equal_single_draws() {
+        for count in [1usize, 63, 64, 65, 200] {
+            let mean = Tensor::<f32>::linspace(-1.0, 1.0, count);
+            let std = Tensor::<f32>::linspace(0.0, 3.0, 2 * count).slice(0, (.., 2));
+            let (mut blocks, mut single) = (Generator::from_state(9, 3), Generator::from_state(9, 3));
+            let drawn = Tensor::normal(&mean, &std, &mut blocks);
+            for ((x, mean), std) in drawn.iter().zip(mean.iter()).zip(std.iter()) {
+                assert_eq!(x, (f64::from(mean) + f64::from(std) * single.normal()) as f32, "{count}");
+            }
+            assert_eq!(blocks, single);
         }
     }
 

@@ -39,6 +39,20 @@ pub(crate) fn logit(x: f64) -> f64 {
     if (0.25..0.75).contains(&x) { 2.0 * libm::atanh(2.0 * x - 1.0) } else { libm::log(x) - libm::log1p(-x) }
 }
 
+/// The coefficients of (erfinv x)/x as a polynomial in -ln(1 - x²) - 2.5, where this is below 2.5. They are from M. B. Giles, "Approximating
+/// the erfinv function" (2011). The error is about 4e-7 of the result.
+pub(crate) const ERFINV_CENTRAL: [f64; 9] = [
+    2.810_226_36e-08,
+    3.432_739_39e-07,
+    -3.523_387_7e-06,
+    -4.391_506_54e-06,
+    2.185_808_7e-04,
+    -1.253_725_03e-03,
+    -4.177_681_640e-03,
+    2.466_407_27e-01,
+    1.501_409_41,
+];
+
 /// Computes the inverse of erf: ±∞ at ±1, NaN outside [-1, 1].
 ///
 /// The initial value is from M. B. Giles, "Approximating the erfinv function" (2011), except near ±1. For |x| below 1/2, Newton steps on
@@ -54,18 +68,7 @@ pub(crate) fn erfinv(x: f64) -> f64 {
     let size = x.abs();
     let w = -libm::log((1.0 - size) * (1.0 + size));
     let mut y = if w < 5.0 {
-        let central = [
-            2.810_226_36e-08,
-            3.432_739_39e-07,
-            -3.523_387_7e-06,
-            -4.391_506_54e-06,
-            2.185_808_7e-04,
-            -1.253_725_03e-03,
-            -4.177_681_640e-03,
-            2.466_407_27e-01,
-            1.501_409_41,
-        ];
-        size * polynomial(w - 2.5, &central)
+        size * polynomial(w - 2.5, &ERFINV_CENTRAL)
     } else {
         // Near ±1, the initial value of y is from erfc y ≈ e^(-y²) / (y √π).
         (w - 0.5 * libm::log(PI * w)).sqrt()

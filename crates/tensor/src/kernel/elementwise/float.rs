@@ -11,10 +11,10 @@ use crate::kernel::elementwise::loops::{
     map_unary, map_unary_array, map_unary_corrected, map_unary_guarded, map_unary_large_fn,
 };
 use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
-use crate::scalar::cpu::{dispatched, instruction_set};
+use crate::scalar::cpu::dispatched;
 use crate::scalar::formula::Formula;
 use crate::scalar::instruction::Instruction;
-use crate::scalar::math::{FloatMath, larger, smaller, wide};
+use crate::scalar::math::{FloatMath, angles, is_nan, larger, smaller, wide};
 use crate::scalar::special;
 use crate::thresholds::blocks::BLOCK;
 use crate::{Binary, Compare, DType, Unary};
@@ -377,10 +377,11 @@ fn compute_by_arrays<T: FloatMath, const N: usize>(
     instructions.len()
 }
 
-/// Returns true if functions are computed in f64 and rounded: for f32, except in the mode of equal bits, which calls the crate `libm`.
+/// Returns true if functions are computed in vectors, in f64 or by functions of f32 alone: for f32, except in the mode of equal bits, which
+/// calls the crate `libm`. Every other mode has `FMA`, so the result is a constant.
 #[inline(always)]
-fn is_narrow<T: FloatMath>() -> bool {
-    T::DTYPE == DType::F32 && !instruction_set().is_reproducible()
+fn is_narrow<T: FloatMath, const FMA: bool>() -> bool {
+    FMA && T::DTYPE == DType::F32
 }
 
 /// Computes [`wide::fmod_of_short_quotient`] for elements of f32, by conversion to f64 and back.
@@ -412,6 +413,66 @@ macro_rules! widened {
     };
 }
 
+/// Wraps a function of one or two f32 numbers in an inlined closure over elements of any floating-point type. The conversions of elements
+/// of f32 to f64 and back cost nothing.
+macro_rules! narrowed {
+    ($($x:ident),+ => $result:expr) => {
+        widened!($($x),+ => {
+            $(let $x = $x as f32;)+
+            f64::from($result)
+        })
+    };
+}
+
+/// Computes ln |Γ(x)| of elements of f32 in f64. The functions of positive and of negative numbers have a loop each. The second loop runs
+/// only if not all numbers are positive. The crate `libm` computes the results that both loops leave out.
+#[inline(always)]
+fn map_log_gamma<T: FloatMath, const FMA: bool>(x: Operand<T>, out: &mut [T]) {
+    by_slices(
+        x,
+        out,
+        #[inline(always)]
+        |from, to| {
+            let mut all = true;
+            for i in 0..to.len() {
+                all &= wide::has_log_gamma(from[i].to_f64());
+                to[i] = T::from_f64(wide::log_gamma::<FMA>(from[i].to_f64()));
+            }
+            if all {
+                return;
+            }
+            let mut any = false;
+            for i in 0..to.len() {
+                let x = from[i].to_f64();
+                let other = T::from_f64(wide::log_gamma_of_negative::<FMA>(x));
+                to[i] = if wide::has_log_gamma(x) { to[i] } else { other };
+                any |= is_nan(to[i]);
+            }
+            if any {
+                for i in 0..to.len() {
+                    if is_nan(to[i]) {
+                        to[i] = T::from_f64(libm::lgamma(from[i].to_f64()));
+                    }
+                }
+            }
+        },
+    );
+}
+
+/// Computes x ln y for an ordinary `y`, and 0 if `x` is 0. Returns NaN for other `y`.
+#[inline(always)]
+fn xlogy_ordinary<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
+    let product = if x == T::ZERO { T::ZERO } else { x * T::log_ordinary::<FMA>(y) };
+    if T::is_ordinary(y) { product } else { T::from_f64(f64::NAN) }
+}
+
+/// Computes x ln(1 + y) if `y` is above -1 and not close to the largest number, and 0 if `x` is 0. Returns NaN for other `y`.
+#[inline(always)]
+fn xlog1py_ordinary<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
+    let product = if x == T::ZERO { T::ZERO } else { x * T::log1p_ordinary::<FMA>(y) };
+    if T::is_above_minus_one(y) { product } else { T::from_f64(f64::NAN) }
+}
+
 /// Computes `out = op(x, y)` for an operation other than addition, subtraction, multiplication and division.
 #[inline(always)]
 fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Operand<T>, out: &mut [T]) {
@@ -422,14 +483,14 @@ fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Ope
         // The standard library's `max` and `min` do not define the sign of the result for two zeros.
         Binary::Fmax => map_binary(x, y, out, |x, y| if y > x || x.is_nan() { y } else { x }),
         Binary::Fmin => map_binary(x, y, out, |x, y| if y < x || x.is_nan() { y } else { x }),
-        Binary::Atan2 if is_narrow::<T>() => map_binary(x, y, out, widened!(x, y => wide::atan2::<FMA>(x, y))),
+        Binary::Atan2 if is_narrow::<T, FMA>() => map_binary(x, y, out, narrowed!(x, y => angles::atan2::<FMA>(x, y))),
         Binary::Atan2 => map_binary_library(x, y, out, T::atan2),
-        Binary::Hypot if is_narrow::<T>() => map_binary(x, y, out, widened!(x, y => wide::hypot(x, y))),
+        Binary::Hypot if is_narrow::<T, FMA>() => map_binary(x, y, out, widened!(x, y => wide::hypot(x, y))),
         Binary::Hypot => map_binary_library(x, y, out, T::hypot),
         Binary::Copysign => map_binary(x, y, out, |x, y| x.copysign(y)),
-        Binary::Fmod if is_narrow::<T>() => map_binary_corrected(x, y, out, fmod_of_short_quotient, T::rem),
+        Binary::Fmod if is_narrow::<T, FMA>() => map_binary_corrected(x, y, out, fmod_of_short_quotient, T::rem),
         Binary::Fmod => map_binary_library(x, y, out, T::rem),
-        Binary::Remainder if is_narrow::<T>() => {
+        Binary::Remainder if is_narrow::<T, FMA>() => {
             map_binary_corrected(
                 x,
                 y,
@@ -439,7 +500,7 @@ fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Ope
             );
         }
         Binary::Remainder => map_binary_library(x, y, out, exact_remainder),
-        Binary::FloorDivide if is_narrow::<T>() => {
+        Binary::FloorDivide if is_narrow::<T, FMA>() => {
             map_binary_corrected(
                 x,
                 y,
@@ -450,7 +511,7 @@ fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Ope
         }
         Binary::FloorDivide => map_binary_library(x, y, out, exact_floor_divide),
         Binary::Prelu => map_binary(x, y, out, |x, y| if x > T::ZERO { x } else { x * y }),
-        Binary::LogitWithin if is_narrow::<T>() => {
+        Binary::LogitWithin if is_narrow::<T, FMA>() => {
             map_binary_corrected(
                 x,
                 y,
@@ -460,7 +521,13 @@ fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Ope
             );
         }
         Binary::LogitWithin => map_binary_library(x, y, out, logit_clamped),
+        Binary::Xlogy if is_narrow::<T, FMA>() => {
+            map_binary_corrected(x, y, out, inlined!(x, y => xlogy_ordinary::<T, FMA>(x, y)), xlogy);
+        }
         Binary::Xlogy => map_binary_library(x, y, out, xlogy),
+        Binary::Xlog1py if is_narrow::<T, FMA>() => {
+            map_binary_corrected(x, y, out, widened!(x, y => xlog1py_ordinary::<f64, FMA>(x, y)), xlog1py);
+        }
         Binary::Xlog1py => map_binary_library(x, y, out, xlog1py),
         Binary::Nextafter => map_binary(x, y, out, inlined!(x, y => nextafter(x, y))),
         Binary::Zeta => map_binary_library(x, y, out, zeta),
@@ -478,6 +545,7 @@ dispatched! {
             Unary::Sign => map_unary(x, out, |x| T::from_f64(f64::from(i8::from(x > T::ZERO) - i8::from(x < T::ZERO)))),
             Unary::Reciprocal => map_unary(x, out, |x| T::ONE / x),
             Unary::Square => map_unary(x, out, |x| x * x),
+            Unary::Sqrt | Unary::SqrtFlat | Unary::PowHalf if map_by_table(Unary::Sqrt, x, out) => {}
             Unary::Sqrt | Unary::SqrtFlat | Unary::PowHalf => map_unary(x, out, |x| x.sqrt()),
             Unary::PowMinusHalf => map_unary(x, out, |x| T::ONE / x.sqrt()),
             Unary::Floor => map_unary(x, out, |x| x.floor()),
@@ -498,12 +566,12 @@ dispatched! {
             }
             Unary::Sin => map_unary_corrected(x, out, inlined!(T::is_moderate_angle), #[inline(always)] |x| T::sine::<FMA>(x, 0), T::sin),
             Unary::Cos => map_unary_corrected(x, out, inlined!(T::is_moderate_angle), #[inline(always)] |x| T::sine::<FMA>(x, 1), T::cos),
-            Unary::Tan if is_narrow::<T>() => {
+            Unary::Tan if is_narrow::<T, FMA>() => {
                 map_unary_corrected(x, out, inlined!(T::is_moderate_angle), widened!(x => wide::tan::<FMA>(x)), T::tan)
             }
-            Unary::Asin if is_narrow::<T>() => map_unary_large_fn(x, out, widened!(x => wide::atan2::<FMA>(x, wide::sqrt_one_minus_square(x)))),
-            Unary::Acos if is_narrow::<T>() => map_unary_large_fn(x, out, widened!(x => wide::atan2::<FMA>(wide::sqrt_one_minus_square(x), x))),
-            Unary::Atan if is_narrow::<T>() => map_unary_large_fn(x, out, widened!(x => wide::atan2::<FMA>(x, 1.0))),
+            Unary::Asin if is_narrow::<T, FMA>() => map_unary_large_fn(x, out, narrowed!(x => angles::asin::<FMA>(x))),
+            Unary::Acos if is_narrow::<T, FMA>() => map_unary_large_fn(x, out, narrowed!(x => angles::acos::<FMA>(x))),
+            Unary::Atan if is_narrow::<T, FMA>() => map_unary_large_fn(x, out, narrowed!(x => angles::atan2::<FMA>(x, 1.0))),
             Unary::Tan => map_library(x, out, T::tan),
             Unary::Asin => map_library(x, out, T::asin),
             Unary::Acos => map_library(x, out, T::acos),
@@ -514,7 +582,7 @@ dispatched! {
             Unary::Asinh => map_in_f64(x, out, libm::asinh),
             // `libm::acosh` returns a finite number for some x below -2.
             Unary::Acosh => map_in_f64(x, out, |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) }),
-            Unary::Atanh if is_narrow::<T>() => map_unary_corrected(
+            Unary::Atanh if is_narrow::<T, FMA>() => map_unary_corrected(
                 x,
                 out,
                 #[inline(always)] |x| x.abs() < T::ONE,
@@ -528,7 +596,7 @@ dispatched! {
                 let six = T::from_f64(6.0);
                 if x.is_nan() { x } else { larger(smaller(x + T::from_f64(3.0), six), T::ZERO) / six }
             }),
-            Unary::Sinc if is_narrow::<T>() => map_unary_corrected(
+            Unary::Sinc if is_narrow::<T, FMA>() => map_unary_corrected(
                 x,
                 out,
                 #[inline(always)] |x| wide::has_sinc(x.to_f64()),
@@ -536,7 +604,7 @@ dispatched! {
                 |x| T::from_f64(special::sinc(x.to_f64())),
             ),
             Unary::Sinc => map_in_f64(x, out, special::sinc),
-            Unary::Logit if is_narrow::<T>() => map_unary_corrected(
+            Unary::Logit if is_narrow::<T, FMA>() => map_unary_corrected(
                 x,
                 out,
                 #[inline(always)] |x| (x > T::ZERO) & (x < T::ONE),
@@ -547,7 +615,7 @@ dispatched! {
             Unary::Erf => map_unary_large_fn(x, out, inlined!(T::erf::<FMA>)),
             Unary::Erfc => map_unary_large_fn(x, out, inlined!(T::erfc::<FMA>)),
             Unary::Ndtr => map_unary_large_fn(x, out, inlined!(T::ndtr::<FMA>)),
-            Unary::Erfinv if is_narrow::<T>() => map_unary_corrected(
+            Unary::Erfinv if is_narrow::<T, FMA>() => map_unary_corrected(
                 x,
                 out,
                 #[inline(always)] |x| x.abs() < T::ONE,
@@ -555,13 +623,7 @@ dispatched! {
                 |x| T::from_f64(special::erfinv(x.to_f64())),
             ),
             Unary::Erfinv => map_in_f64(x, out, special::erfinv),
-            Unary::Lgamma if is_narrow::<T>() => map_unary_corrected(
-                x,
-                out,
-                #[inline(always)] |x| wide::has_log_gamma(x.to_f64()),
-                widened!(x => wide::log_gamma::<FMA>(x)),
-                |x| T::from_f64(libm::lgamma(x.to_f64())),
-            ),
+            Unary::Lgamma if is_narrow::<T, FMA>() => map_log_gamma::<T, FMA>(x, out),
             Unary::Lgamma => map_in_f64(x, out, libm::lgamma),
             Unary::Digamma => map_in_f64(x, out, special::digamma),
             Unary::Trigamma => map_in_f64(x, out, special::trigamma),

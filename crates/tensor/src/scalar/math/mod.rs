@@ -15,6 +15,7 @@
 use std::cmp::Ordering;
 use std::ops::{Add, Div, Mul, Neg, Rem, Shl, Shr, Sub};
 
+pub(crate) mod angles;
 pub(crate) mod double;
 pub(crate) mod single;
 #[cfg(target_arch = "x86_64")]

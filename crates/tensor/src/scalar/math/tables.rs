@@ -8,14 +8,16 @@
 //!   from P. Tang ("Table-driven implementation of the exponential function", 1989, and "Table-driven implementation of the logarithm
 //!   function", 1990). Instructions of the processor split numbers into exponent and fraction and scale them by powers of two. These
 //!   instructions also handle special values.
+//! - √x starts from the processor's approximation of 1/√x, which is a table too.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512, _CMP_GT_OQ, _CMP_LT_OQ, _CMP_NLT_UQ, _MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_NAN, _mm512_abs_ps,
-    _mm512_add_ps, _mm512_and_ps, _mm512_castps_si512, _mm512_cmp_ps_mask, _mm512_fmadd_ps, _mm512_fmsub_ps,
-    _mm512_fnmadd_ps, _mm512_getexp_ps, _mm512_getmant_ps, _mm512_loadu_ps, _mm512_mask_sub_ps, _mm512_maskz_scalef_ps,
-    _mm512_min_ps, _mm512_mul_ps, _mm512_or_ps, _mm512_permutex2var_ps, _mm512_permutexvar_ps, _mm512_set1_ps,
-    _mm512_setzero_ps, _mm512_srli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
+    __m512, _CMP_EQ_OQ, _CMP_GE_OQ, _CMP_GT_OQ, _CMP_LE_OQ, _CMP_LT_OQ, _CMP_NLT_UQ, _MM_MANT_NORM_P75_1P5,
+    _MM_MANT_SIGN_NAN, _mm512_abs_ps, _mm512_add_ps, _mm512_and_ps, _mm512_castps_si512, _mm512_cmp_ps_mask,
+    _mm512_fmadd_ps, _mm512_fmsub_ps, _mm512_fnmadd_ps, _mm512_getexp_ps, _mm512_getmant_ps, _mm512_loadu_ps,
+    _mm512_mask_sub_ps, _mm512_maskz_rsqrt14_ps, _mm512_maskz_scalef_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_or_ps,
+    _mm512_permutex2var_ps, _mm512_permutexvar_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_sqrt_ps,
+    _mm512_srli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
 };
 use std::array::from_fn;
 use std::f64::consts::PI;
@@ -116,6 +118,7 @@ pub(crate) fn unary(op: Unary, x: &[f32], out: &mut [f32]) -> bool {
             Unary::Exp => exponentials(x, out),
             Unary::Log => logarithms(x, out),
             Unary::Ndtr => evaluate_table(&NDTR, x, out),
+            Unary::Sqrt => square_roots(x, out),
             Unary::Tanh => evaluate_table(&TANH, x, out),
             _ => return false,
         }
@@ -152,6 +155,32 @@ fn load(x: &[f32; LANES]) -> __m512 {
 fn store(x: __m512, out: &mut [f32; LANES]) {
     // SAFETY: the array has as many elements as the register.
     unsafe { _mm512_storeu_ps(out.as_mut_ptr(), x) };
+}
+
+/// The bounds of the arguments for which [`square_roots`] needs no square root instruction. Between them, no intermediate result is
+/// subnormal or infinite.
+const ROOT_RANGE: [f32; 2] = [1.0 / 18_446_744_073_709_551_616.0, 18_446_744_073_709_551_616.0];
+
+/// Computes √x, correctly rounded. The processor's instruction for square roots takes half as long again. Two steps of Newton's
+/// method refine an approximation of 1/√x with a relative error below 2⁻¹⁴. The last step computes x - s² without rounding. For each
+/// fraction of x and each approximation within this error, the result was compared with the correctly rounded root.
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn square_roots(x: &[f32], out: &mut [f32]) {
+    let ([low, high], half) = (ROOT_RANGE.map(|bound| _mm512_set1_ps(bound)), _mm512_set1_ps(0.5));
+    for_each_vector(x, out, |x| {
+        let is_usual = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(x, low) & _mm512_cmp_ps_mask::<_CMP_LE_OQ>(x, high);
+        let is_zero = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(x, _mm512_setzero_ps());
+        if is_usual | is_zero != u16::MAX {
+            return _mm512_sqrt_ps(x);
+        }
+        // Zeros are common. With an approximation of 0 instead of ∞, the steps below keep them.
+        let inverse = _mm512_maskz_rsqrt14_ps(is_usual, x);
+        // `root` is √x and `scale` is 1 / (2 √x).
+        let (root, scale) = (_mm512_mul_ps(x, inverse), _mm512_mul_ps(inverse, half));
+        let error = _mm512_fnmadd_ps(root, scale, half);
+        let (root, scale) = (_mm512_fmadd_ps(root, error, root), _mm512_fmadd_ps(scale, error, scale));
+        _mm512_fmadd_ps(_mm512_fnmadd_ps(root, root, x), scale, root)
+    });
 }
 
 /// The powers 2^(k/16) for k from 0 to 15.
@@ -463,6 +492,24 @@ mod tests {
                 assert!(unary(op, &x[..len], &mut rest));
                 assert!(rest.iter().zip(&out).all(|(x, y)| x.to_bits() == y.to_bits()));
             }
+        }
+    }
+
+    /// Compares with the standard library, whose square roots are correctly rounded. The numbers 1 to 4 have each fraction with an even and
+    /// an odd exponent.
+    #[test]
+    fn square_roots_are_correctly_rounded() {
+        let fractions = (0..1u32 << 24).step_by(101).map(|k| f32::from_bits(1f32.to_bits() + k));
+        let bounds = ROOT_RANGE.into_iter().flat_map(|x| [x, x.next_up(), x.next_down()]);
+        let with_zeros =
+            (0..1000).map(|k| if k % 3 == 0 { 0.0f32.copysign(k as f32 % 2.0 - 0.5) } else { k as f32 * 0.37 });
+        let x: Vec<f32> = fractions.chain(with_zeros).chain(sample()).chain(bounds).collect();
+        let mut out = vec![0.0; x.len()];
+        if !unary(Unary::Sqrt, &x, &mut out) {
+            return;
+        }
+        for (x, out) in x.into_iter().zip(out) {
+            assert!(out.to_bits() == x.sqrt().to_bits() || out.is_nan() && x.sqrt().is_nan(), "{x:e}: {out:e}");
         }
     }
 
