@@ -208,6 +208,19 @@ fn slopes_of_exponential_units_far_below_zero() {
     }
 }
 
+/// The half of the smallest number rounds to 0, so a tie must not be computed from two halves.
+#[test]
+fn a_clamp_between_arrays_at_ties_of_subnormal_numbers() {
+    let tiny = f64::from_bits(1);
+    let inputs = [[tiny, tiny, 2.0], [tiny, 0.0, 2.0], [1.0, tiny, 2.0]].map(Tensor::from);
+    let tape = Tape::new();
+    let [x, min, max] = inputs.each_ref().map(|x| tape.var(x));
+    let clamped = x.clamp(min, max);
+    assert_eq!(clamped.value().to_vec(), [tiny, tiny, 2.0]);
+    let slopes = clamped.sum(..).grad([x, min, max]).map(|slope| slope.value().to_vec());
+    assert_eq!(slopes, [[0.5, 0.5, 1.0], [0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]);
+}
+
 /// Returns the variable that `change` makes of `x`.
 fn in_place<'t>(mut x: Var<'t, f64>, change: impl FnOnce(&mut Var<'t, f64>)) -> Var<'t, f64> {
     change(&mut x);

@@ -130,11 +130,10 @@ impl Function {
                     ["implOperand<Self>", "Option<Argument<Self>>", "implArrayOperand<Self>"]
                         .map(|ty| self.arguments_of_type(ty));
                 quote! {
-                    #(crate::ops::check_whole_number(&#operands, at)?;)*
-                    #(let #operands = #operands.into_argument(self)?;)*
+                    #(let #operands = crate::ops::Converted::new(#operands, self)?;)*
                     let others = [
                         #(Some(#arrays),)*
-                        #(crate::ops::array(&#operands),)*
+                        #(#operands.array(),)*
                         #(#bounds.as_ref().and_then(crate::ops::array),)*
                     ];
                     crate::ops::check_in_place(self, &others, at)?;

@@ -204,7 +204,7 @@ pub trait Special: Array {
     }
 
     /// Returns xᵃ⁻¹ e⁻ˣ / Γ(a) with a = `self`: the density of the gamma distribution, accurate for large a. It is 0 for negative x, and
-    /// NaN unless a > 0.
+    /// for a = 0 except at x = 0. NaN for other a.
     fn try_gamma_density(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gamma_density");
         apply(Function::GammaDensity, broadcast_pair(self, x, at)?, at)

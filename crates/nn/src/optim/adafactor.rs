@@ -16,7 +16,7 @@
 use wengert_tensor::ops::{Arithmetic as _, Clamp as _, Functions as _, Products as _, Reductions as _};
 use wengert_tensor::{DType, Float, Shape, Tensor};
 
-use crate::optim::common::{Common, States, common_accessors};
+use crate::optim::common::{Common, States, common_accessors, lerp};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
@@ -138,7 +138,7 @@ impl<T: Float> Optimizer<T> for Adafactor<T> {
         let gradient = if self.common.maximize { &gradient.try_neg()? } else { gradient };
         let (squares, share) = (gradient.try_square()?, number(libm::pow(step, self.beta2_decay)));
         let blend = |average: &mut Tensor<T>, mean: &Tensor<T>| {
-            average.try_update_with(mean, [], |average, mean, []| (average + share * (mean - average), []))
+            average.try_update_with(mean, [], |average, mean, []| (lerp(average, mean, share), []))
         };
         let estimate = match &mut states.tensors[..] {
             [rows, columns] => {

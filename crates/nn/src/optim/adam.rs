@@ -207,6 +207,17 @@ mod tests {
         assert_eq!(late.value.to_vec(), [1.0 - 0.5 * 1.0 / (1.0 + 1e-8)]);
     }
 
+    /// Without momentum, the mean gradient is the current gradient, however large the last one was.
+    #[test]
+    fn a_huge_gradient_is_forgotten() {
+        let mut w = Tensor::from([1.0f64]);
+        let mut adam = Adam::new(0.5).betas(0.0, 0.0).eps(0.0);
+        adam.step_tensors([&mut w], &[Tensor::from([1e30])]);
+        assert_eq!(w.to_vec(), [0.5]);
+        adam.step_tensors([&mut w], &[Tensor::from([-2.0])]);
+        assert_eq!(w.to_vec(), [1.0]);
+    }
+
     #[test]
     fn values_change_in_place_and_their_clones_do_not() {
         let mut p = Parameter::new(Tensor::from([1.0, 2.0]));

@@ -2,6 +2,7 @@
 
 use wengert_tensor::Float;
 
+use crate::optim::common::lerp;
 use crate::optim::setting::{Range, Setting};
 
 /// The settings of an optimiser with running means of the gradient and of its square. Adamax has a decaying maximum of the gradient's
@@ -51,7 +52,7 @@ impl<T: Float> MomentUpdate<T> {
     /// Returns the new running mean of the gradient, from the old mean `m` and the gradient `g`.
     #[inline(always)]
     pub(super) fn first_moment(self, m: T, g: T) -> T {
-        m + self.one_minus_beta1 * (g - m)
+        lerp(m, g, self.one_minus_beta1)
     }
 
     /// Returns the new running mean of the squared gradient, from the old mean `v` and the gradient `g`.

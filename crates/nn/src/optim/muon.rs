@@ -14,7 +14,7 @@
 use wengert_tensor::ops::{Arithmetic as _, Products as _, Reductions as _, Views as _};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::optim::common::{Common, States, common_accessors};
+use crate::optim::common::{Common, States, common_accessors, lerp};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 use crate::{Error, Result};
@@ -161,10 +161,10 @@ impl<T: Float> Optimizer<T> for Muon<T> {
         let number = T::from_f64;
         let (momentum, share) = (number(self.momentum), number(1.0 - self.momentum));
         let gradient = if self.common.maximize { &gradient.try_neg()? } else { gradient };
-        buffer.try_update_with(gradient, [], |m, g, []| (m + share * (g - m), []))?;
+        buffer.try_update_with(gradient, [], |m, g, []| (lerp(m, g, share), []))?;
         let mut direction = buffer.clone();
         if self.nesterov {
-            direction.try_update_with(gradient, [], |m, g, []| (g + momentum * (m - g), []))?;
+            direction.try_update_with(gradient, [], |m, g, []| (lerp(g, m, momentum), []))?;
         }
         let update = self.orthogonal(&direction)?;
         let [rows, columns] = [0, 1].map(|axis| value.shape()[axis] as f64);

@@ -17,7 +17,7 @@
 use wengert_tensor::{Float, Tensor};
 
 use crate::Result;
-use crate::optim::common::{Common, States, common_accessors};
+use crate::optim::common::{Common, States, common_accessors, lerp};
 use crate::optim::optimizer::Optimizer;
 use crate::optim::setting::{Range, Setting};
 
@@ -103,7 +103,7 @@ impl<T: Float> Optimizer<T> for RMSprop<T> {
         let (lr, gradient_of, eps) = (number(self.common.lr), self.common.penalized_gradient(), number(self.eps));
         let (alpha, share, momentum) = (number(self.alpha), number(1.0 - self.alpha), number(self.momentum));
         let square = move |v: T, g: T| v * alpha + share * g * g;
-        let mean = move |m: T, g: T| m + share * (g - m);
+        let mean = move |m: T, g: T| lerp(m, g, share);
         Ok(match (self.momentum != 0.0, self.centered) {
             (false, false) => value.try_update_with(gradient, states.try_tensors_mut(value)?, |p, g, [v]| {
                 let g = gradient_of.compute(p, g);

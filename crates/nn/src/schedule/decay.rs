@@ -149,7 +149,8 @@ impl<F: Fn(u64) -> f64> Schedule for MultiplicativeLR<F> {
     }
 }
 
-/// A schedule with the rate `lr` · (1 - step / `steps`)ᵖᵒʷᵉʳ, and the rate 0 after `steps` steps. PyTorch: `PolynomialLR`, with `total_iters`.
+/// A schedule with the rate `lr` · (1 - step / `steps`)ᵖᵒʷᵉʳ, and the rate 0 after `steps` steps. With the power 0, the rate is always `lr`.
+/// PyTorch: `PolynomialLR`, with `total_iters`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolynomialLR {
     lr: f64,
@@ -166,9 +167,7 @@ impl PolynomialLR {
 
 impl Schedule for PolynomialLR {
     fn lr(&self, step: u64) -> f64 {
-        if step >= self.steps {
-            return 0.0;
-        }
-        self.lr * libm::pow(1.0 - step as f64 / self.steps as f64, self.power)
+        let rest = if step < self.steps { 1.0 - step as f64 / self.steps as f64 } else { 0.0 };
+        self.lr * libm::pow(rest, self.power)
     }
 }

@@ -20,6 +20,7 @@ fn after_its_last_step_the_rate_stays() {
     assert_eq!(LinearLR::new(1.0, 0.5, 2.0, 0).lr(0), 2.0);
     assert_eq!(LinearLR::new(1.0, 0.5, 2.0, 4).lr(far), 2.0);
     assert_eq!(PolynomialLR::new(1.0, 4, 2.0).lr(far), 0.0);
+    assert_eq!([0, 4, far].map(|step| PolynomialLR::new(0.5, 4, 0.0).lr(step)), [0.5; 3]);
     assert_eq!(ExponentialLR::new(1.0, 0.5).lr(far), 0.0);
     let cycle = OneCycleLR::new(1.0, 10);
     assert_eq!((cycle.lr(9), cycle.lr(far)), (cycle.lr(10), 1.0 / 25.0 / 1e4));

@@ -12,18 +12,31 @@ use crate::evaluate::dot;
 /// Returns d with H d ≈ -g for the Hessian H and the gradient g. The iteration also ends at a direction whose curvature is not positive. If
 /// this is the first direction, -g, returns a multiple of it.
 pub(super) fn direction<T: Float>(objective: &mut Objective<'_, T>, point: &Point) -> Result<Vec<f64>> {
-    let gradient = &point.gradient;
-    let size: f64 = gradient.iter().map(|g| g.abs()).sum();
-    let tolerance = size * size.sqrt().min(0.5);
+    let size: f64 = point.gradient.iter().map(|g| g.abs()).sum();
+    // Squares of the gradient must not overflow. The direction is proportional to the gradient.
+    let unit = if size > 1e100 && size.is_finite() { size } else { 1.0 };
+    let gradient: Vec<f64> = point.gradient.iter().map(|g| g / unit).collect();
+    let direction = direction_of_gradient(objective, &point.x, &gradient, size / unit * size.sqrt().min(0.5))?;
+    Ok(direction.into_iter().map(|d| d * unit).collect())
+}
+
+/// Returns d with H d ≈ -`gradient` for the Hessian H at the point `x`. The sum of the absolute values of the residual H d + `gradient` is at most
+/// `tolerance`, unless the iteration ends early.
+fn direction_of_gradient<T: Float>(
+    objective: &mut Objective<'_, T>,
+    x: &[f64],
+    gradient: &[f64],
+    tolerance: f64,
+) -> Result<Vec<f64>> {
     let mut d = vec![0.0; gradient.len()];
-    let mut residual = gradient.clone();
+    let mut residual = gradient.to_vec();
     let mut p: Vec<f64> = gradient.iter().map(|g| -g).collect();
     let mut square = dot(&residual, &residual);
     for iteration in 0..20 * gradient.len() {
         if residual.iter().map(|r| r.abs()).sum::<f64>() <= tolerance {
             break;
         }
-        let hp = objective.hessian_times(&point.x, &p)?;
+        let hp = objective.hessian_times(x, &p)?;
         let curvature = dot(&p, &hp);
         if curvature.is_nan() || curvature <= 3.0 * f64::EPSILON * dot(&p, &p) {
             if iteration == 0 {

@@ -185,6 +185,12 @@ fn the_ends_of_minimisations() {
     assert!(found.converged());
     assert_near(&found.x.to_vec(), &[1.0, 1.0], 1e-5, 0.0, "logarithm");
     assert_eq!(minimize(|x| x.sum(..), &Tensor::<f64>::zeros([0])).end, MinimizeEnd::Gtol);
+    // The squares of the larger gradients are infinite. The scales are powers of 2, so nothing is rounded.
+    for scale in [1.0, 2f64.powi(500), 2f64.powi(600)] {
+        let newton = Minimize::new().method(MinimizeMethod::NewtonCg).gtol(0.0);
+        let found = newton.call(|x| (x - 3.0).square().sum(..) * scale, &Tensor::from([1.0f64, 7.0]));
+        assert_eq!((found.end, found.x.to_vec()), (MinimizeEnd::Gtol, vec![3.0, 3.0]), "{scale:e}");
+    }
     let error = Minimize::new().try_call(|x| x.log().sum(..), &Tensor::scalar(-1.0f64)).unwrap_err();
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");
     assert!(matches!(Minimize::new().try_call(|x| x, &start), Err(Error::Autograd(_))));

@@ -20,6 +20,19 @@ fn the_second_derivative_of_i0e_at_its_kink() {
     }
 }
 
+/// For the parameter 0 the functions are constants, so their derivatives with respect to x are 0.
+#[test]
+fn derivatives_of_incomplete_gamma_functions_for_the_parameter_0() {
+    let tape = Tape::<f64>::new();
+    let x = tape.var(&Tensor::from([0.5, 3.0, 1e10]));
+    let a = tape.constant(0.0);
+    for y in [a.gammaincc(x), a.gammainc(x)] {
+        let [first] = y.sum(..).grad([x]);
+        let [second] = first.sum(..).grad([x]);
+        assert!([first, second].iter().all(|slope| slope.value().iter().all(|slope| slope == 0.0)));
+    }
+}
+
 #[test]
 fn derivatives_of_functions_of_one_operand_agree_with_differences() {
     let x = Tensor::from([-3.5, -0.75, 0.25, 1.5, 4.0]);

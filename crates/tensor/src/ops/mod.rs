@@ -96,9 +96,9 @@ pub(crate) use primitive::compose::Compose;
 // The tape uses this trait. The types in its methods belong to the engine, which is not documented.
 #[doc(hidden)]
 pub use primitive::evaluate::Evaluate;
+pub(crate) use primitive::pair::Converted;
 #[doc(hidden)]
 pub use primitive::pair::binary;
-pub(crate) use primitive::pair::check_whole_number;
 pub use primitive::pair::{Argument, ArrayOperand, Operand, OptionalOperand};
 #[doc(hidden)]
 pub use primitive::tensor_like::Composite;

@@ -9,10 +9,11 @@ use std::borrow::Borrow;
 use std::ops::{Add, AddAssign, BitAnd, BitOr, BitXor, Div, DivAssign};
 use std::ops::{Mul, MulAssign, Neg, Not, Rem, RemAssign, Sub, SubAssign};
 
+use crate::ops::primitive::pair::check_number;
 use crate::ops::{Argument, Arithmetic, TensorLike};
 use crate::shape::compat::BroadcastRule;
 use crate::shape::error::raise;
-use crate::{Binary, Element, Float, Number, Scalar, Site, Tensor};
+use crate::{Binary, Element, Error, Float, Number, Scalar, Site, Tensor};
 
 /// The right operand of an operator whose left operand is a tensor of `T`: a tensor, by reference or by value, or a number. The result has
 /// the type of the tensor's elements.
@@ -34,6 +35,12 @@ pub trait OperatorOperand<T: Element> {
     /// Returns this operand as an argument of an operation in place.
     #[doc(hidden)]
     fn argument(self) -> Argument<Tensor<T>>;
+
+    /// Returns an error if this operand is a number that `op` cannot take beside elements of type `T`.
+    #[doc(hidden)]
+    fn check(&self, _op: Binary, _at: Site) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 impl<T: Element> OperatorOperand<T> for &Tensor<T> {
@@ -81,11 +88,18 @@ macro_rules! other_numbers {
         impl OperatorOperand<$element> for $number {
             #[track_caller]
             fn after(self, x: &Tensor<$element>, op: Binary, at: Site) -> Tensor<$element> {
+                if let Err(error) = OperatorOperand::<$element>::check(&self, op, at) {
+                    raise(error);
+                }
                 <$element as Scalar>::$from(self as _).after(x, op, at)
             }
 
             fn argument(self) -> Argument<Tensor<$element>> {
                 Argument::Number(<$element as Scalar>::$from(self as _))
+            }
+
+            fn check(&self, op: Binary, at: Site) -> Result<(), Error> {
+                check_number::<Tensor<$element>>(op, self, at)
             }
         }
     )*)*};
@@ -135,6 +149,9 @@ macro_rules! operator {
         impl<T: $bound, O: OperatorOperand<T>> $assign<O> for Tensor<T> {
             #[track_caller]
             fn $assign_method(&mut self, other: O) {
+                if let Err(error) = other.check(Binary::$primitive, Site::here(stringify!($op_in_place))) {
+                    raise(error);
+                }
                 self.$op_in_place(other.argument());
             }
         }

@@ -2,7 +2,7 @@
 
 use wengert_macros::twins;
 
-use crate::ops::primitive::pair::{binary, broadcast_two, check_whole_number};
+use crate::ops::primitive::pair::{binary, broadcast_two, check_number};
 use crate::ops::{Argument, Operand, Result, TensorLike};
 use crate::{Binary, Error, Float, Number, Scalar, Site, Unary, ensure};
 
@@ -72,6 +72,7 @@ pub trait Arithmetic: TensorLike {
         Self::Elem: Number,
     {
         let at = Site::here("div_trunc");
+        check_number(Binary::Div, &other, at)?;
         let (x, y) = broadcast_two(self, other, at)?;
         let quotient = x.apply_binary(Binary::Div, &y, at)?;
         quotient.apply_unary(Unary::Trunc, at)
@@ -95,6 +96,7 @@ pub trait Arithmetic: TensorLike {
         Self::Elem: Number,
     {
         let at = Site::here("floor_divide");
+        check_number(Binary::FloorDivide, &other, at)?;
         let (x, y) = broadcast_two(self, other, at)?;
         x.apply_binary(Binary::FloorDivide, &y, at)?.refuse_gradients(at)
     }
@@ -352,7 +354,7 @@ pub trait Arithmetic: TensorLike {
 pub(crate) fn check_exponent<A: TensorLike>(exponent: &impl Operand<A>, at: Site) -> Result<(), Error> {
     let is_refused = A::Elem::DTYPE.is_integer() && exponent.number().is_some_and(|number| number < 0.0);
     ensure!(!is_refused, at, "Integers to negative integer powers are not allowed.");
-    check_whole_number(exponent, at)
+    check_number(Binary::Pow, exponent, at)
 }
 
 /// Returns the root that a power computes if its exponent is the number 1/2 or -1/2, and `None` for other exponents.
@@ -380,13 +382,10 @@ mod tests {
                 x.try_mul(number).map(drop),
                 x.try_floor_divide(number).map(drop),
                 x.try_maximum(number).map(drop),
-                x.try_lt(number).map(drop),
                 x.try_add_(number),
                 x.try_pow(number.abs()).map(drop),
                 x.try_pow_(number.abs()),
-                x.try_lt_(number),
                 x.try_div_trunc_(number),
-                x.try_isin(number).map(drop),
                 crate::ops::try_where_(&Tensor::from([true, false]), &x, number).map(drop),
             ];
             for (case, result) in results.into_iter().enumerate() {
@@ -395,10 +394,65 @@ mod tests {
         }
         let error = Tensor::from([1u8]).try_mul(1.5f32).unwrap_err();
         assert_eq!(error.sentence(), refused("Byte"));
-        assert_eq!(Tensor::from([true]).try_eq(0.5).unwrap_err().sentence(), refused("Bool"));
+        assert_eq!(x.try_add(1e19).unwrap_err().sentence(), refused("Long"));
+        let long = "result type Long can't be cast to the desired output type Bool";
+        assert_eq!(Tensor::from([true]).try_add(2).unwrap_err().sentence(), long);
+        assert_eq!(Tensor::from([true, false]).add(1).to_vec(), [true, true]);
         assert!(error.to_string().contains("the elements are u8, but 1.5 is no whole number"), "{error}");
         assert_eq!(x.pow(2.0).to_vec(), [4, 16]);
         assert_eq!((x.add(-1.0).to_vec(), x.le(2.0).to_vec()), (vec![1, 3], vec![true, false]));
+    }
+
+    /// Beside bytes, sums and products wrap around, as in PyTorch. Other operations refuse a number that bytes cannot hold.
+    #[test]
+    fn numbers_beyond_bytes() {
+        let mut x = Tensor::from([1u8, 44, 255]);
+        assert_eq!((x.add(300).to_vec(), x.add(300.0).to_vec()), (vec![45, 88, 43], vec![45, 88, 43]));
+        assert_eq!((x.sub(-1).to_vec(), x.add(-1.0).to_vec()), (vec![2, 45, 0], vec![0, 43, 254]));
+        assert_eq!((x.mul(-1).to_vec(), (&x * 300).to_vec()), (vec![255, 212, 1], vec![44, 144, 212]));
+        let mask = Tensor::from([true, false, true]);
+        let index = Tensor::from([0i64]);
+        for number in [256i32, -256, 300] {
+            let results = [
+                x.try_maximum(number).map(drop),
+                x.try_minimum(number).map(drop),
+                x.try_floor_divide(number).map(drop),
+                x.try_div_floor_(number),
+                x.try_div_trunc(number).map(drop),
+                x.try_remainder(number).map(drop),
+                x.try_fmod_(f64::from(number)),
+                x.try_pow(number.abs()).map(drop),
+                x.try_pow_(number.abs()),
+                x.try_gcd(number).map(drop),
+                x.try_fill_(number),
+                x.try_masked_fill(&mask, number).map(drop),
+                x.try_masked_fill_(&mask, number),
+                x.try_index_fill(0, &index, number).map(drop),
+                x.try_pad(&[1, 1], crate::ops::PadMode::Constant(number.into())).map(drop),
+                crate::ops::try_where_(&mask, &x, number).map(drop),
+            ];
+            for (case, result) in results.into_iter().enumerate() {
+                let refused = "value cannot be converted to type uint8_t without overflow";
+                assert_eq!(result.unwrap_err().sentence(), refused, "{case} {number}");
+            }
+        }
+        let refused = Tensor::from([1i64]).try_fill_(f64::NAN).unwrap_err();
+        assert_eq!(refused.sentence(), "value cannot be converted to type int64_t without overflow");
+        x.fill_(-1);
+        assert_eq!(x.to_vec(), [255; 3]);
+    }
+
+    #[test]
+    #[should_panic(expected = "value cannot be converted to type uint8_t without overflow")]
+    fn an_operator_refuses_a_number_beyond_bytes() {
+        let _ = Tensor::from([1u8]) % 300;
+    }
+
+    #[test]
+    #[should_panic(expected = "value cannot be converted to type uint8_t without overflow")]
+    fn an_operator_in_place_refuses_a_number_beyond_bytes() {
+        let mut x = Tensor::from([1u8]);
+        x %= 256;
     }
 
     /// As in PyTorch, a negative number as exponent is refused, even for an empty tensor. Negative exponents in a tensor are allowed.

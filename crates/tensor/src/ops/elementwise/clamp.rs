@@ -95,11 +95,11 @@ fn clamp_between<A: TensorLike<Elem: Float>>(x: &A, min: A, max: A, at: Site) ->
     if x.is_plain() {
         return x.apply_binary(Binary::Maximum, &min, at)?.apply_binary(Binary::Minimum, &max, at);
     }
-    let half = x.try_mul(0.5)?;
     let (low, high) = (Comparison::try_eq(&x, &min)?, Comparison::try_eq(&x, &max)?);
     let both = low.try_logical_and(&high)?;
-    let tied = try_where_(&high, &half.try_add(&max.try_mul(0.5)?)?, &x)?;
-    let tied = try_where_(&low, &half.try_add(&min.try_mul(0.5)?)?, &tied)?;
+    // At equal operands, `minimum` and `maximum` give half of the gradient to each.
+    let tied = try_where_(&high, &x.apply_binary(Binary::Minimum, &max, at)?, &x)?;
+    let tied = try_where_(&low, &x.apply_binary(Binary::Maximum, &min, at)?, &tied)?;
     let inside = try_where_(&both, &x, &tied)?;
     let chosen = try_where_(&x.try_lt(&min)?, &min, &inside)?;
     let chosen = try_where_(&x.try_gt(&max)?, &max, &chosen)?;

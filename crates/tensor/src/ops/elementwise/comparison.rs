@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 
 use crate::ops::primitive::pair::{
-    broadcast_operand_shapes, broadcast_two, check_whole_number, compare, expand, expand_number,
+    broadcast_operand_shapes, broadcast_two, check_fits, check_whole_number, compare, expand, expand_number,
 };
 use crate::ops::{Argument, IntoArray, MaskOperand, Operand, Result, TensorLike};
 use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary};
@@ -12,6 +12,9 @@ use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary}
 ///
 /// Comparing tensors gives a `Tensor<bool>`; comparing recorded variables gives zeros and ones. NaN is unequal to everything,
 /// including itself. No gradient flows through a comparison.
+///
+/// Integers and truth values are compared exactly with a number of any size or fraction: `lt(2.5)` of integers, and `lt(300)` of bytes.
+/// PyTorch wraps 300 around to 44 beside bytes.
 ///
 /// ```
 /// # use wengert_tensor::prelude::*;
@@ -173,6 +176,7 @@ pub fn try_where_<X: IntoArray>(mask: impl MaskOperand<X::Array>, x: X, y: impl 
     let mask = &mask.to_mask(x, at)?;
     let mask_shape = mask.shape();
     check_whole_number(&y, at)?;
+    check_fits::<X::Array>(y.number(), at)?;
     let (x, y, shape) = match y.into_argument(x)? {
         Argument::Number(value) => {
             let shape = broadcast_operand_shapes(&[&mask_shape, &x.shape()], at)?;
@@ -184,4 +188,57 @@ pub fn try_where_<X: IntoArray>(mask: impl MaskOperand<X::Array>, x: X, y: impl 
         }
     };
     TensorLike::apply_select(&expand(mask, &shape, at)?, &x, &y, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    const NUMBERS: [f64; 16] = [
+        f64::NEG_INFINITY,
+        -1e30,
+        -256.5,
+        -256.0,
+        -1.0,
+        -0.5,
+        0.0,
+        0.5,
+        1.0,
+        2.0,
+        2.5,
+        44.0,
+        255.5,
+        300.0,
+        1e30,
+        f64::NAN,
+    ];
+
+    /// Compares `x` with each number, and checks the results with comparisons of `f64`. Every element of `x` is exact in `f64`.
+    fn check<T: Element>(x: &Tensor<T>) {
+        for number in NUMBERS {
+            let results = [x.eq(number), x.ne(number), x.lt(number), x.le(number), x.gt(number), x.ge(number)];
+            for (k, x) in x.iter().map(T::to_f64).enumerate() {
+                let expected = [x == number, x != number, x < number, x <= number, x > number, x >= number];
+                let found: Vec<bool> = results.iter().map(|result| result.to_vec()[k]).collect();
+                assert_eq!(found, expected, "{x} {number} {:?}", T::DTYPE);
+            }
+        }
+    }
+
+    #[test]
+    fn integers_and_numbers_are_compared_exactly() {
+        check(&Tensor::from([-300i64, -256, -1, 0, 1, 2, 3, 44, 255, 300]));
+        check(&Tensor::from([i64::MIN, 1 << 62]));
+        check(&Tensor::from([0u8, 1, 2, 3, 44, 45, 255]));
+        check(&Tensor::from([false, true]));
+        let mut x = Tensor::from([1i64, 2, 3]);
+        assert_eq!(x.isin(2.5).to_vec(), [false; 3]);
+        x.lt_(2.5);
+        assert_eq!(x.to_vec(), [1, 1, 0]);
+        let mut bytes = Tensor::from([1u8, 44, 255]);
+        assert_eq!((bytes.eq(300).to_vec(), bytes.isin(300).to_vec()), (vec![false; 3], vec![false; 3]));
+        bytes.lt_(300);
+        assert_eq!(bytes.to_vec(), [1; 3]);
+        assert_eq!(Tensor::from([i64::MAX, i64::MAX - 1]).lt(i64::MAX).to_vec(), [false, true]);
+    }
 }

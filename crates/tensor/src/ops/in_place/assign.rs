@@ -11,7 +11,7 @@ use crate::ops::elementwise::arithmetic::{check_exponent, root};
 use crate::ops::elementwise::mixed::masked_fill;
 use crate::ops::primitive::eager::check_binary;
 use crate::ops::primitive::pair::{
-    broadcast_operand_shapes, broadcast_two_under, check_in_place_shape, check_whole_number, expand, expand_number,
+    broadcast_operand_shapes, broadcast_two_under, check_in_place_shape, check_number, expand, expand_number,
     expand_scalar,
 };
 use crate::ops::{Argument, MaskOperand, Operand, TensorLike};
@@ -65,7 +65,7 @@ pub trait InPlace: TensorLike {
         if op == Binary::Pow {
             check_exponent::<Self>(&other, at)?;
         } else {
-            check_whole_number(&other, at)?;
+            check_number(op, &other, at)?;
         }
         let other = other.into_argument(self)?;
         self.check_write(array(&other), at)?;

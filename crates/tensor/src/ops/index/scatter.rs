@@ -98,6 +98,15 @@ pub trait Scatter: TensorLike {
     {
         let source = &source.into_array(self)?;
         let at = Site::here("index_add");
+        // PyTorch has this condition for `index_add`, and not for `index_copy`.
+        ensure!(
+            (self.shape().rank() == 0) == (source.shape().rank() == 0),
+            at,
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {} \
+             source.shape = {}",
+            self.shape(),
+            source.shape()
+        );
         let (whole, from, axis) = slices("index_add_()", self, dim, index, source, at)?;
         let line = check_index(index, whole[axis], axis, |_| "index out of range in self".into(), at)?;
         if from.numel() == 0 {
@@ -376,6 +385,19 @@ mod tests {
         assert_eq!(x.index_fill(0, &Tensor::from([-1i64]), 0.0).to_vec(), [1.0, 2.0, 0.0]);
         assert_eq!(x.index_fill(0, &Tensor::from([1i64]), Tensor::scalar(7.0)).to_vec(), [1.0, 7.0, 3.0]);
         assert_eq!(x.scatter_value(0, &index, 9.0).to_vec(), [9.0, 2.0, 9.0]);
+    }
+
+    /// As in PyTorch, `index_copy` takes a vector of one element in place of a number, and `index_add` does not.
+    #[test]
+    fn a_vector_is_not_added_to_a_scalar() {
+        let (scalar, one) = (Tensor::scalar(1.0), Tensor::from([0i64]));
+        let sentence = |x: &Tensor<f64>, y: &Tensor<f64>| x.try_index_add(0, &one, y, 1.0).unwrap_err().sentence();
+        let text =
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape =";
+        assert_eq!(sentence(&scalar, &Tensor::from([5.0])), format!("{text} [] source.shape = [1]"));
+        assert_eq!(sentence(&Tensor::from([5.0]), &scalar), format!("{text} [1] source.shape = []"));
+        assert_eq!(scalar.index_add(0, &one, Tensor::scalar(5.0), 1.0).item(), 6.0);
+        assert_eq!(scalar.index_copy(0, &one, Tensor::from([5.0])).item(), 5.0);
     }
 
     #[test]

@@ -111,6 +111,38 @@ impl<A: TensorLike> Operand<A> for Argument<A> {
     }
 }
 
+/// An operand after its conversion, with the number that it was before.
+pub(crate) struct Converted<A: TensorLike> {
+    argument: Argument<A>,
+    number: Option<f64>,
+}
+
+impl<A: TensorLike> Converted<A> {
+    /// Converts `operand` to the second operand of an operation whose first operand is `first`.
+    pub(crate) fn new(operand: impl Operand<A>, first: &A) -> Result<Self, A::Error> {
+        let number = operand.number();
+        Ok(Converted { argument: operand.into_argument(first)?, number })
+    }
+
+    /// Returns the array, or `None` for a number.
+    pub(crate) fn array(&self) -> Option<&A> {
+        match &self.argument {
+            Argument::Array(array) => Some(array),
+            Argument::Number(_) => None,
+        }
+    }
+}
+
+impl<A: TensorLike> Operand<A> for Converted<A> {
+    fn into_argument(self, _first: &A) -> Result<Argument<A>, A::Error> {
+        Ok(self.argument)
+    }
+
+    fn number(&self) -> Option<f64> {
+        self.number
+    }
+}
+
 impl<T: Element> Operand<Tensor<T>> for Tensor<T> {
     fn into_argument(self, _first: &Tensor<T>) -> Result<Argument<Tensor<T>>, Error> {
         Ok(Argument::Array(self))
@@ -119,11 +151,20 @@ impl<T: Element> Operand<Tensor<T>> for Tensor<T> {
 
 impl<T: Element> ArrayOperand<Tensor<T>> for Tensor<T> {}
 
+/// Converts `value` to an element. Beside `u8`, a whole number wraps around, as an integer does; [`Scalar::from_f64`] would saturate.
+fn from_f64<T: Scalar>(value: f64) -> T {
+    if T::DTYPE == DType::U8 && value.fract() == 0.0 { T::from_i64(value as i64) } else { T::from_f64(value) }
+}
+
+fn from_i64<T: Scalar>(value: i64) -> T {
+    T::from_i64(value)
+}
+
 macro_rules! numbers {
     ($($number:ty: $from:ident;)*) => {$(
         impl<A: TensorLike> Operand<A> for $number {
             fn into_argument(self, _first: &A) -> Result<Argument<A>, A::Error> {
-                Ok(Argument::Number(A::Elem::$from(self as _)))
+                Ok(Argument::Number($from(self as _)))
             }
 
             fn number(&self) -> Option<f64> {
@@ -157,8 +198,12 @@ impl<A: TensorLike> Operand<A> for bool {
     }
 }
 
-/// Refuses a number beside an array of integers or truth values if the number is not whole. PyTorch promotes the array to floating-point
-/// numbers instead.
+/// The absolute value of the smallest `i64`, as a number.
+const I64_BOUND: f64 = 9_223_372_036_854_775_808.0;
+
+/// Refuses a number beside integers or truth values if the result of an operation would need another element type. This is a number that is
+/// not whole or is beyond `i64`. Beside truth values, it is every number except 0 and 1. PyTorch promotes the array instead. A whole number
+/// beyond `u8` wraps around, as in PyTorch.
 pub(crate) fn check_whole_number<A: TensorLike>(other: &impl Operand<A>, at: Site) -> Result<(), Error> {
     let target = match A::Elem::DTYPE {
         DType::F32 | DType::F64 => return Ok(()),
@@ -166,16 +211,55 @@ pub(crate) fn check_whole_number<A: TensorLike>(other: &impl Operand<A>, at: Sit
         DType::U8 => "Byte",
         DType::Bool => "Bool",
     };
-    if let Some(number) = other.number()
-        && (number.fract() != 0.0 || !number.is_finite())
-    {
-        let message = format!("result type Float can't be cast to the desired output type {target}");
-        return Err(Error::argument(at, message).with_hint(format_args!(
-            "the elements are {}, but {number} is no whole number; convert the tensor first, for example with `cast::<f64>()`",
-            A::Elem::DTYPE
-        )));
+    let Some(number) = other.number() else { return Ok(()) };
+    let (found, reason) = if number.fract() != 0.0 || !number.is_finite() {
+        ("Float", "is no whole number")
+    } else if number.abs() > I64_BOUND {
+        ("Float", "is beyond the range of 64-bit integers")
+    } else if A::Elem::DTYPE == DType::Bool && number != 0.0 && number != 1.0 {
+        ("Long", "is neither 0 nor 1")
+    } else {
+        return Ok(());
+    };
+    let message = format!("result type {found} can't be cast to the desired output type {target}");
+    Err(Error::argument(at, message).with_hint(format_args!(
+        "the elements are {}, but {number} {reason}; convert the tensor first, for example with `cast::<{}>()`",
+        A::Elem::DTYPE,
+        if found == "Float" { "f64" } else { "i64" }
+    )))
+}
+
+/// Refuses a number that wraps around beside `u8`, or that is no number of `i64`, where the wrapped number would be meaningless. The
+/// message is PyTorch's. As in PyTorch, the numbers from -255 to -1 stand for 1 to 255 beside `u8`.
+pub(crate) fn check_fits<A: TensorLike>(number: Option<f64>, at: Site) -> Result<(), Error> {
+    let (highest, name) = match A::Elem::DTYPE {
+        DType::U8 => (255.0, "uint8_t"),
+        DType::I64 => (I64_BOUND, "int64_t"),
+        DType::F32 | DType::F64 | DType::Bool => return Ok(()),
+    };
+    match number.filter(|number| !(-highest..=highest).contains(number)) {
+        None => Ok(()),
+        Some(number) => Err(Error::argument(at, format!("value cannot be converted to type {name} without overflow"))
+            .with_hint(format_args!("the elements are {}, but the number is {number}", A::Elem::DTYPE))),
     }
-    Ok(())
+}
+
+/// Refuses a number that the operation `op` cannot take beside integers or truth values.
+pub(crate) fn check_number<A: TensorLike>(op: Binary, other: &impl Operand<A>, at: Site) -> Result<(), Error> {
+    check_whole_number(other, at)?;
+    // Sums, differences, products and functions of bits have the same last 8 bits if the number wraps around. Other results do not.
+    let wraps = matches!(
+        op,
+        Binary::Add
+            | Binary::Sub
+            | Binary::Mul
+            | Binary::And
+            | Binary::Or
+            | Binary::Xor
+            | Binary::ShiftLeft
+            | Binary::ShiftRight
+    );
+    if wraps { Ok(()) } else { check_fits::<A>(other.number(), at) }
 }
 
 /// Returns the constant `value`, expanded to `shape`. The constant is on the tape of `x`, if `x` has a tape.
@@ -192,6 +276,7 @@ pub(crate) fn expand_scalar<A: TensorLike>(
     at: Site,
     refusal: impl FnOnce(usize) -> String,
 ) -> Result<A> {
+    check_fits::<A>(value.number(), at)?;
     match value.into_argument(x)? {
         Argument::Number(value) => expand_number(x, value, shape, at),
         Argument::Array(value) if value.shape().rank() == 0 => expand(&value, shape, at),
@@ -246,17 +331,51 @@ pub(crate) fn combine<A: TensorLike>(
     rule: BroadcastRule,
     at: Site,
 ) -> Result<A> {
-    check_whole_number(&other, at)?;
+    check_number(op, &other, at)?;
     match other.into_argument(x)? {
         Argument::Array(y) => x.apply_broadcast(op, &y, rule, at),
         Argument::Number(value) => x.apply_number(op, value, at),
     }
 }
 
-/// Compares both operands, which broadcast.
+/// Compares both operands, which broadcast. Beside integers and truth values, a number that is no element of the type is compared exactly.
 pub(crate) fn compare<A: TensorLike>(x: &A, op: Compare, other: impl Operand<A>, at: Site) -> Result<A::Mask> {
-    let (x, y) = broadcast_two(x, other, at)?;
-    x.apply_compare(op, &y, at)
+    let number = other.number();
+    let value = match other.into_argument(x)? {
+        Argument::Array(y) => {
+            let (x, y) = x.broadcast_with(&y, BroadcastRule::Operation, at)?;
+            return x.apply_compare(op, &y, at);
+        }
+        Argument::Number(value) => value,
+    };
+    let (op, value) = match number {
+        Some(number) if !A::Elem::DTYPE.is_float() && value.to_f64() != number => whole_comparison(op, number),
+        _ => (op, value),
+    };
+    x.apply_compare(op, &expand_number(x, value, &x.shape(), at)?, at)
+}
+
+/// Returns a comparison with an element of type `T` that has the same result for every element as the comparison `op` with `number`.
+/// `number` is not an element of `T`.
+fn whole_comparison<T: Scalar>(op: Compare, number: f64) -> (Compare, T) {
+    let (lowest, highest) = match T::DTYPE {
+        DType::Bool => (0, 1),
+        DType::U8 => (0, 255),
+        _ => (i64::MIN, i64::MAX),
+    };
+    let (never, always) = ((Compare::Lt, T::from_i64(lowest)), (Compare::Ge, T::from_i64(lowest)));
+    let (below, above) = (number < lowest as f64, number > highest as f64);
+    match op {
+        Compare::Ne => always,
+        Compare::Eq => never,
+        _ if number.is_nan() => never,
+        Compare::Lt | Compare::Le if below => never,
+        Compare::Lt | Compare::Le if above => always,
+        Compare::Lt | Compare::Le => (Compare::Le, T::from_i64(number.floor() as i64)),
+        Compare::Gt | Compare::Ge if below => always,
+        Compare::Gt | Compare::Ge if above => never,
+        Compare::Gt | Compare::Ge => (Compare::Ge, T::from_i64(number.ceil() as i64)),
+    }
 }
 
 /// Refuses a result of shape `result` that an operation in place would write to a tensor of shape `output`, unless both shapes are equal.

@@ -6,11 +6,10 @@ use std::cmp::Ordering;
 use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
-use crate::ops::primitive::pair::check_whole_number;
 use crate::ops::{Argument, Compose, Operand, Result, TensorLike};
 use crate::scalar::math::{compare, is_nan};
 use crate::shape::dims;
-use crate::{Error, Number, Position, Shape, Site, Tensor, ensure};
+use crate::{Error, Number, Position, Scalar, Shape, Site, Tensor, ensure};
 
 /// The distinct elements, the index of each element in this list, and the count of each distinct element.
 type Distinct<T> = (Tensor<T>, Tensor<i64>, Tensor<i64>);
@@ -88,9 +87,11 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     #[doc(alias("in1d"))]
     fn try_isin(&self, values: impl Operand<Self>) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("isin");
-        check_whole_number(&values, at)?;
+        let number = values.number();
         let mut values = match values.into_argument(self)? {
             Argument::Array(values) => values.to_tensor(at)?.elements(at)?,
+            // A number that is no integer equals none of the integers.
+            Argument::Number(value) if Self::Elem::DTYPE.is_integer() && number != Some(value.to_f64()) => Vec::new(),
             Argument::Number(value) => vec![value],
         };
         values.retain(|&value| !is_nan(value));

@@ -7,7 +7,7 @@
 use wengert_macros::{precompiled, twins};
 
 use crate::kernel::pad::{self, PaddedAxis};
-use crate::ops::primitive::pair::expand_number;
+use crate::ops::primitive::pair::{check_fits, expand_number};
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Element, Error, Scalar, Shape, Site, Tensor, View, ensure};
 
@@ -67,6 +67,9 @@ pub(crate) fn pad<A: TensorLike>(x: &A, sizes: &[isize], mode: PadMode, at: Site
         let hint =
             "a list of 2 numbers pads a 2D or 3D input, 4 numbers a 3D or 4D input, and 6 numbers a 4D or 5D input";
         return Err(Error::argument(at, message).with_hint(hint).into());
+    }
+    if let PadMode::Constant(number) = mode {
+        check_fits::<A>(Some(number), at)?;
     }
     let axis_padding = |(k, pair): (usize, &[isize])| AxisPadding { axis: rank - 1 - k, left: pair[0], right: pair[1] };
     let paddings: Vec<AxisPadding> = sizes.chunks(2).enumerate().map(axis_padding).collect();
