@@ -5,8 +5,9 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use bytemuck::{Pod, cast_slice_mut};
+use num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
-use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 use wengert_tensor::instances::FloatInstances;
 use wengert_tensor::{Error, Float, Scalar, Site, Tensor, each_part, num_threads};
@@ -30,7 +31,7 @@ pub(crate) fn transform<T: Float>(map: LineMap, x: &Tensor<T>, at: Site) -> Resu
     }
     let x = x.try_contiguous().map_err(|error| with_site(error, at))?;
     let source = x.as_slice().unwrap_or_default();
-    T::float_instance::<Lines>()(map, source, out.make_mut());
+    T::float_instance::<Lines>()(map, source, out.make_mut()).map_err(|error| with_site(error, at))?;
     Ok(out)
 }
 
@@ -48,7 +49,7 @@ fn with_site(error: Error, at: Site) -> Error {
 struct Lines;
 
 impl FloatInstances for Lines {
-    type Of<T: Float> = fn(LineMap, &[T], &mut [T]);
+    type Of<T: Float> = fn(LineMap, &[T], &mut [T]) -> Result<(), Error>;
 
     fn f32() -> Self::Of<f32> {
         transform_lines::<f32>
@@ -60,7 +61,7 @@ impl FloatInstances for Lines {
 }
 
 /// A floating-point type that has transforms. Each thread keeps the plans of `rustfft` for all lengths that it has used.
-trait Real: Float + FftNum {
+trait Real: Float + FftNum + Pod {
     fn with_planners<R>(f: impl FnOnce(&mut Planners<Self>) -> R) -> R;
 }
 
@@ -104,9 +105,21 @@ enum Plan<T: FftNum> {
     HalfToReal(Arc<dyn ComplexToReal<T>>),
 }
 
+impl<T: Real> Plan<T> {
+    /// Returns the number of real numbers that [`transform_part`] needs in addition to its operand and result: a copy of one line, unless
+    /// the copy fits in the result, and the scratch memory of the plan.
+    fn scratch_len(&self, map: LineMap) -> usize {
+        match self {
+            Plan::Complex(plan) => 2 * plan.get_inplace_scratch_len(),
+            Plan::RealToHalf(plan) => map.lengths().0 + 2 * plan.get_scratch_len(),
+            Plan::HalfToReal(plan) => map.lengths().0 + 2 * plan.get_scratch_len(),
+        }
+    }
+}
+
 /// Applies `map` to each line of `source`, and writes the results to `out`. Uses several threads for large arrays. Both
 /// buffers have at least one line.
-fn transform_lines<T: Real>(map: LineMap, source: &[T], out: &mut [T]) {
+fn transform_lines<T: Real>(map: LineMap, source: &[T], out: &mut [T]) -> Result<(), Error> {
     let n = map.n;
     let plan = T::with_planners(|planners| match map.kind {
         MapKind::Forward => Plan::Complex(planners.complex.plan_fft(n, FftDirection::Forward)),
@@ -117,74 +130,69 @@ fn transform_lines<T: Real>(map: LineMap, source: &[T], out: &mut [T]) {
     let (source_len, out_len) = map.lengths();
     let count = out.len() / out_len;
     let threads = if out.len() < MIN_PARALLEL { 1 } else { num_threads().min(count) };
+    // A tensor takes its memory from the pool. Fresh memory from the system would take longer than the transform of a long line.
+    let scratch_len = plan.scratch_len(map);
+    let mut scratch = Tensor::try_full([threads, scratch_len], T::ZERO)?;
     if threads < 2 {
-        return transform_part(&plan, map, source, out);
+        transform_part(&plan, map, source, scratch.make_mut(), out);
+        return Ok(());
     }
     let lines_per_thread = count.div_ceil(threads);
-    let parts = source.chunks(lines_per_thread * source_len).zip(out.chunks_mut(lines_per_thread * out_len)).collect();
-    each_part(parts, true, |_, (source, out)| transform_part(&plan, map, source, out));
+    let operands = source.chunks(lines_per_thread * source_len).zip(out.chunks_mut(lines_per_thread * out_len));
+    let mut left = scratch.make_mut();
+    let parts = operands.map(|(source, out)| (source, split_off_front(&mut left, scratch_len), out)).collect();
+    each_part(parts, true, |_, (source, scratch, out)| transform_part(&plan, map, source, scratch, out));
+    Ok(())
+}
+
+/// Removes the first `len` elements from `left`, and returns them.
+fn split_off_front<'a, T>(left: &mut &'a mut [T], len: usize) -> &'a mut [T] {
+    let (front, rest) = std::mem::take(left).split_at_mut(len);
+    *left = rest;
+    front
 }
 
 /// Applies the plan to each line of `source`, and writes the results to `out`. Both buffers are the parts that one thread computes.
-fn transform_part<T: Real>(plan: &Plan<T>, map: LineMap, source: &[T], out: &mut [T]) {
+/// `scratch` has [`Plan::scratch_len`] numbers.
+fn transform_part<T: Real>(plan: &Plan<T>, map: LineMap, source: &[T], scratch: &mut [T], out: &mut [T]) {
     let (source_len, out_len) = map.lengths();
-    let pairs = source.chunks_exact(source_len).zip(out.chunks_exact_mut(out_len));
-    let factor = <T as Scalar>::from_f64(map.factor);
-    let zero = Complex::new(T::ZERO, T::ZERO);
-    let mut spectrum = vec![zero; map.n];
-    match plan {
-        Plan::Complex(plan) => {
-            let mut scratch = vec![zero; plan.get_inplace_scratch_len()];
-            for (source, out) in pairs {
-                pairs_to_complex(source, &mut spectrum);
-                plan.process_with_scratch(&mut spectrum, &mut scratch);
-                complex_to_pairs(&spectrum, factor, out);
+    for (source, out) in source.chunks_exact(source_len).zip(out.chunks_exact_mut(out_len)) {
+        match plan {
+            Plan::Complex(plan) => {
+                out.copy_from_slice(source);
+                plan.process_with_scratch(complex_numbers(out), complex_numbers(scratch));
             }
-        }
-        Plan::RealToHalf(plan) => {
-            let (mut scratch, mut line) = (plan.make_scratch_vec(), plan.make_input_vec());
-            spectrum.truncate(map.n / 2 + 1);
-            spectrum.resize(map.n / 2 + 1, zero);
-            for (source, out) in pairs {
+            Plan::RealToHalf(plan) => {
+                let (line, scratch) = scratch.split_at_mut(source_len);
                 line.copy_from_slice(source);
-                if let Err(error) = plan.process_with_scratch(&mut line, &mut spectrum, &mut scratch) {
-                    unreachable!("the buffers have the lengths of the plan: {error}")
-                }
-                complex_to_pairs(&spectrum, factor, out);
+                let done = plan.process_with_scratch(line, complex_numbers(out), complex_numbers(scratch));
+                done.unwrap_or_else(|error| unreachable!("the buffers have the lengths of the plan: {error}"));
+            }
+            Plan::HalfToReal(plan) => {
+                let (line, scratch) = scratch.split_at_mut(source_len);
+                line.copy_from_slice(source);
+                clear_unused_imaginary_parts(map.n, line);
+                let done = plan.process_with_scratch(complex_numbers(line), out, complex_numbers(scratch));
+                done.unwrap_or_else(|error| unreachable!("the buffers have the lengths of the plan: {error}"));
             }
         }
-        Plan::HalfToReal(plan) => {
-            let mut scratch = plan.make_scratch_vec();
-            spectrum.truncate(map.n / 2 + 1);
-            spectrum.resize(map.n / 2 + 1, zero);
-            for (source, out) in pairs {
-                pairs_to_complex(source, &mut spectrum);
-                // The result does not depend on the imaginary parts that are set to 0 here. But `realfft` returns an error if they are not
-                // 0.
-                spectrum[0].im = T::ZERO;
-                if map.n.is_multiple_of(2) {
-                    spectrum[map.n / 2].im = T::ZERO;
-                }
-                if let Err(error) = plan.process_with_scratch(&mut spectrum, out, &mut scratch) {
-                    unreachable!("the buffers have the lengths of the plan: {error}")
-                }
-                if map.factor != 1.0 {
-                    out.iter_mut().for_each(|out| *out = *out * factor);
-                }
-            }
+        if map.factor != 1.0 {
+            let factor = <T as Scalar>::from_f64(map.factor);
+            out.iter_mut().for_each(|out| *out = *out * factor);
         }
     }
 }
 
-fn pairs_to_complex<T: Real>(source: &[T], line: &mut [Complex<T>]) {
-    for (number, pair) in line.iter_mut().zip(source.chunks_exact(2)) {
-        *number = Complex::new(pair[0], pair[1]);
+/// Sets the imaginary parts in half the spectrum of a signal of `n` real numbers to 0 where the signal does not depend on them. `realfft`
+/// returns an error if they are not 0.
+fn clear_unused_imaginary_parts<T: Real>(n: usize, spectrum: &mut [T]) {
+    spectrum[1] = T::ZERO;
+    if n.is_multiple_of(2) {
+        spectrum[n + 1] = T::ZERO;
     }
 }
 
-fn complex_to_pairs<T: Real>(line: &[Complex<T>], factor: T, out: &mut [T]) {
-    for (pair, number) in out.chunks_exact_mut(2).zip(line) {
-        pair[0] = number.re * factor;
-        pair[1] = number.im * factor;
-    }
+/// Returns pairs of real numbers, the real and the imaginary parts, as complex numbers.
+fn complex_numbers<T: Real>(pairs: &mut [T]) -> &mut [Complex<T>] {
+    cast_slice_mut(pairs)
 }

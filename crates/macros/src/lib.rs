@@ -38,11 +38,13 @@ use proc_macro::TokenStream;
 /// elements share one position in memory. They refuse operands that do not expand to the shape of `self`, and operands
 /// that partly overlap `self` in memory. Operands are the arguments of the types `impl ArrayOperand<Self>`, `impl
 /// Operand<Self>` and `Option<Argument<Self>>`. If the method returns a mask, ones and zeros are written to `self`. The
-/// attribute has two more forms:
+/// attribute has three more forms:
 ///
 /// - `#[in_place(Binary::Add)]`: this operation updates `self`, without a new tensor for the result if possible.
 /// - `#[in_place(reads(source))]`: operands may have any shape. The result must have the shape of `self`. The operands
 ///   named here, if any, must not partly overlap `self` in memory.
+/// - `#[in_place(by(add_slices), reads(source))]`: like the last form, but calls `add_slices(self, arguments…, site)`,
+///   which writes the result to `self`. This function can reuse the memory of `self`.
 ///
 /// `#[twins(blanket)]` also implements the trait for every type that implements its supertraits. All methods of the trait must have bodies.
 ///

@@ -99,14 +99,14 @@ impl Function {
                 self.arguments.iter().filter(is_array).map(|argument| &argument.name).collect()
             }
             InPlaceForm::Binary(_) => names(&self.arguments).collect(),
-            InPlaceForm::Reads(sources) => sources.iter().collect(),
+            InPlaceForm::Reads(sources) | InPlaceForm::Writes { sources, .. } => sources.iter().collect(),
         };
         let name = &self.name;
-        let mut causes = vec![
-            format!("[`{name}`](Self::{name}) returns an error"),
-            "the result does not have the shape of `self`".to_owned(),
-            "several elements of `self` share one position in memory".to_owned(),
-        ];
+        let mut causes = vec![format!("[`{name}`](Self::{name}) returns an error")];
+        if !matches!(form, InPlaceForm::Writes { .. }) {
+            causes.push("the result does not have the shape of `self`".to_owned());
+        }
+        causes.push("several elements of `self` share one position in memory".to_owned());
         if !read.is_empty() {
             let names: Vec<String> = read.iter().map(|name| format!("`{name}`")).collect();
             causes.push(format!("{} partly overlaps `self` in memory", names.join(" or ")));
@@ -151,6 +151,14 @@ impl Function {
                 #value
                 crate::ops::put_same_shape(self, value, at)
             },
+            InPlaceForm::Writes { function, sources } => {
+                let values = names(arguments);
+                quote! {
+                    self.check_write(None, at)?;
+                    #(self.check_write(Some(#sources), at)?;)*
+                    #function(self, #(#values,)* at)
+                }
+            }
         }
     }
 
@@ -330,6 +338,8 @@ enum InPlaceForm {
     /// `#[in_place(reads(source))]`: the operands that the attribute names must not partly overlap `self` in memory. The result must have
     /// the shape of `self`.
     Reads(Vec<Ident>),
+    /// `#[in_place(by(function), reads(source))]`: like `reads(source)`, but `function` writes the result to `self`.
+    Writes { function: Ident, sources: Vec<Ident> },
 }
 
 /// Returns the form of an attribute `#[in_place]`, or an error for other contents.
@@ -339,15 +349,32 @@ fn in_place_form(attribute: &Attribute) -> Result<InPlaceForm> {
         if !input.peek2(syn::token::Paren) {
             return Ok(InPlaceForm::Binary(input.parse::<syn::Path>()?.into_token_stream()));
         }
-        let name: Ident = input.parse()?;
-        if name != "reads" {
-            return Err(Error::new(name.span(), "this is neither `reads(…)` nor a binary operation"));
+        let (name, mut names) = names_in_parentheses(input)?;
+        if name == "reads" {
+            return Ok(InPlaceForm::Reads(names));
         }
-        let inside;
-        parenthesized!(inside in input);
-        Ok(InPlaceForm::Reads(Punctuated::<Ident, Token![,]>::parse_terminated(&inside)?.into_iter().collect()))
+        if name != "by" || names.len() != 1 {
+            return Err(Error::new(
+                name.span(),
+                "this is neither `reads(…)` nor `by(function)` nor a binary operation",
+            ));
+        }
+        input.parse::<Token![,]>()?;
+        let (name, sources) = names_in_parentheses(input)?;
+        if name != "reads" {
+            return Err(Error::new(name.span(), "`by(function)` is followed by `reads(…)`"));
+        }
+        Ok(InPlaceForm::Writes { function: names.remove(0), sources })
     };
     form.parse2(list.tokens.clone())
+}
+
+/// Parses `name(first, second, …)`. Returns the name and the list of names in parentheses.
+fn names_in_parentheses(input: ParseStream) -> Result<(Ident, Vec<Ident>)> {
+    let name = input.parse()?;
+    let inside;
+    parenthesized!(inside in input);
+    Ok((name, Punctuated::<Ident, Token![,]>::parse_terminated(&inside)?.into_iter().collect()))
 }
 
 /// Returns the tokens as text without spaces, for comparisons.
@@ -448,8 +475,13 @@ mod tests {
         };
         assert_eq!(error(quote!(Binary::Add)), Ok(()));
         assert_eq!(error(quote!(reads(other))), Ok(()));
-        let message = "this is neither `reads(…)` nor a binary operation";
-        assert_eq!(error(quote!(read(other))), Err(message.to_owned()));
+        assert_eq!(error(quote!(by(add), reads(other))), Ok(()));
+        let message = "this is neither `reads(…)` nor `by(function)` nor a binary operation";
+        for form in [quote!(read(other)), quote!(by(add, other), reads(other))] {
+            assert_eq!(error(form), Err(message.to_owned()));
+        }
+        assert_eq!(error(quote!(by(add), read(other))), Err("`by(function)` is followed by `reads(…)`".to_owned()));
+        assert!(error(quote!(by(add))).is_err());
         assert!(error(quote!(reads(other) other)).is_err() && error(quote!(Binary::Add, other)).is_err());
         assert!(error(quote!(1 + 1)).is_err() && error(quote!(reads(1))).is_err());
     }

@@ -533,6 +533,14 @@ pub(crate) mod parts {
     pub(crate) const STEP_BLOCK: usize = 64;
 }
 
+/// Sizes of samples at the points of a grid.
+pub(crate) mod grid {
+    /// The largest number of elements of a plane per point for which the plane is copied with zeros around it. Then points outside of the
+    /// plane need no branches. In a copied plane, a point takes about 3 ns less. A copy takes about 0.15 ns per element. Measured on an
+    /// Intel Emerald Rapids processor, with a fifth of the points outside of the plane.
+    pub(crate) const MAX_COPIED_PER_POINT: usize = 8;
+}
+
 /// Sizes of distances between the rows of two matrices.
 pub(crate) mod distances {
     /// The number of rows of the second matrix in a block. A block of f64 has 32 KiB.

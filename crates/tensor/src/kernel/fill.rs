@@ -214,7 +214,7 @@ pub(crate) fn copy_strided<T: Copy>(data: &[T], position: usize, stride: isize, 
     match stride {
         0 => out.fill(data[position]),
         1 if count > MAX_LOOP_COPY => cpu::copy(&data[position..position + count], out),
-        1 => out.iter_mut().zip(&data[position..position + count]).for_each(|(out, &value)| *out = value),
+        1 => copy_short(&data[position..position + count], out),
         -1 | 2..=4 if count > MAX_LOOP_COPY => copy_by_vectors(data, position, stride, out),
         2.. => {
             let values = data[position..].iter().step_by(stride as usize);
@@ -226,6 +226,28 @@ pub(crate) fn copy_strided<T: Copy>(data: &[T], position: usize, stride: isize, 
         }
     }
 }
+
+/// Copies at most [`MAX_LOOP_COPY`] elements. Two copies of a fixed size, which may overlap, take less time than a loop.
+#[inline(always)]
+fn copy_short<T: Copy>(from: &[T], to: &mut [T]) {
+    if !copy_ends::<T, 8>(from, to) && !copy_ends::<T, 4>(from, to) {
+        to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
+    }
+}
+
+/// Copies the first `N` and the last `N` elements, and returns true. If there are fewer than `N` elements, returns false.
+#[inline(always)]
+fn copy_ends<T: Copy, const N: usize>(from: &[T], to: &mut [T]) -> bool {
+    let (Some(first), Some(last), count) = (from.first_chunk::<N>(), from.last_chunk::<N>(), from.len()) else {
+        return false;
+    };
+    to[..N].copy_from_slice(first);
+    to[count - N..].copy_from_slice(last);
+    true
+}
+
+// Every copy of this length is covered by its first 8 and its last 8 elements.
+const _: () = assert!(MAX_LOOP_COPY <= 16);
 
 crate::scalar::cpu::dispatched! {
     /// Does the same as [`copy_strided`] for the strides -1, 2, 3 and 4. The compiler vectorizes these loops.

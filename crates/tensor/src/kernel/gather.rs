@@ -8,11 +8,17 @@
 use crate::kernel::elementwise::operand::Operand;
 use crate::kernel::fill::{copy_strided, write_strided};
 use crate::kernel::source::Source;
+use crate::memory::available::AllocationError;
 use crate::memory::partition;
+use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::shape::iteration_space::IterationSpace;
 use crate::thresholds::blocks::{BLOCK, MIN_PARALLEL, TASK};
+use crate::thresholds::grid::MAX_COPIED_PER_POINT;
 use crate::{Axes, Element, Float, Layout, Reduction};
+
+/// The number of zeros on each side of a copied plane. A corner of a [`GridPoint`] is at most two rows and two columns outside of a plane.
+const MARGIN: usize = 2;
 
 /// Sets `out[i]` to `x[positions[i]]`. A position is an index into the row-major order of `x`.
 pub(crate) fn gather<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut [T]) {
@@ -30,34 +36,102 @@ pub(crate) fn gather<T: Element>(x: Source<T>, positions: Source<i64>, out: &mut
     }
 }
 
-/// A point between the elements of a plane. A plane is a matrix in row-major order, with 0 outside of its rows and columns.
+/// The planes that [`sample`] and [`sample_nearest`] read. A plane is a matrix in row-major order, with 0 outside of its rows and columns.
+#[derive(Clone, Copy)]
+pub(crate) struct Planes {
+    height: usize,
+    width: usize,
+    /// The number of planes of an image. These planes share the points of the image.
+    channels: usize,
+    /// The number of points of an image.
+    count: usize,
+    /// The number of zeros on each side of the rows and columns of a copy of the plane, or 0 if the plane is read without a copy.
+    margin: usize,
+}
+
+impl Planes {
+    /// Returns the planes of images `[.., channels, height, width]`, which are read at `count` points per plane.
+    pub(crate) fn new([channels, height, width]: [usize; 3], count: usize) -> Self {
+        let is_copied = height.saturating_mul(width) <= count.saturating_mul(MAX_COPIED_PER_POINT);
+        Planes { height, width, channels, count, margin: if is_copied { MARGIN } else { 0 } }
+    }
+
+    /// Returns the height and the width of a plane with its margins.
+    fn sizes(&self) -> (usize, usize) {
+        (self.height + 2 * self.margin, self.width + 2 * self.margin)
+    }
+
+    /// Returns the position of the element in row `row` and column `column`, which must be inside of the plane, in a plane with margins.
+    fn position(&self, row: usize, column: usize) -> usize {
+        (row + self.margin) * self.sizes().1 + column + self.margin
+    }
+
+    /// Returns the position of the element in row `row` and column `column` in a plane with margins. For an element outside of the plane,
+    /// returns the position of a zero in the margin, or `usize::MAX` if there are no margins.
+    pub(crate) fn nearest<T: Float>(&self, row: T, column: T) -> usize {
+        let is_index = |place: T, size: usize| (0.0..size as f64).contains(&place.to_f64());
+        if is_index(row, self.height) && is_index(column, self.width) {
+            return self.position(row.to_f64() as usize, column.to_f64() as usize);
+        }
+        if self.margin > 0 { 0 } else { usize::MAX }
+    }
+
+    /// Calls `f` for each plane of `x`, with the index of its image, the plane with its margins, and the slice of `out` for the plane's
+    /// results.
+    fn for_each<T: Float>(
+        &self,
+        x: &[T],
+        out: &mut [T],
+        f: impl Fn(usize, &[T], &mut [T]) + Sync,
+    ) -> Result<(), AllocationError> {
+        let Planes { height, width, channels, count, margin } = *self;
+        let planes = (TASK / count.max(1)).max(1);
+        let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
+        partition::try_chunks(out, planes * count.max(1), schedule, |task, out| {
+            let (rows, columns) = self.sizes();
+            let mut copy = Scratch::zeroed(if margin > 0 { rows * columns } else { 0 })?;
+            for (number, out) in (task * planes..).zip(out.chunks_exact_mut(count)) {
+                let plane = &x[number * height * width..][..height * width];
+                if margin == 0 {
+                    f(number / channels, plane, out);
+                    continue;
+                }
+                let inside = copy.chunks_exact_mut(columns).skip(margin);
+                inside.zip(plane.chunks_exact(width)).for_each(|(to, row)| to[margin..][..width].copy_from_slice(row));
+                f(number / channels, &copy, out);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A point between the elements of a plane.
 #[derive(Clone, Copy)]
 pub(crate) struct GridPoint<T> {
     /// The row and the column of the neighbour above and to the left of the point. Either may be outside of the plane.
     corner: [isize; 2],
-    /// The position of this neighbour if all four neighbours are inside of the plane, and `usize::MAX` otherwise.
+    /// The position of this neighbour in a plane with margins if all four neighbours are inside of it, and `usize::MAX` otherwise.
     inside: usize,
     /// The weights of the four neighbours, in row-major order.
     weights: [T; 4],
 }
 
 impl<T: Float> GridPoint<T> {
-    /// Returns the point in column `x` and row `y` of a plane of `height` rows and `width` columns. `left` and `top` are `x` and `y`,
-    /// rounded down. A neighbour's weight is the area of the rectangle between the point and the opposite neighbour. A coordinate that is
-    /// not finite gives weights of NaN.
-    pub(crate) fn new([x, y]: [T; 2], [left, top]: [T; 2], (height, width): (usize, usize)) -> Self {
+    /// Returns the point in column `x` and row `y` of the planes. `left` and `top` are `x` and `y`, rounded down. A neighbour's weight is
+    /// the area of the rectangle between the point and the opposite neighbour. A coordinate that is not finite gives weights of NaN.
+    pub(crate) fn new([x, y]: [T; 2], [left, top]: [T; 2], planes: &Planes) -> Self {
         let (right, bottom) = (x - left, y - top);
         let (rest, below) = (T::ONE - right, T::ONE - bottom);
-        let corner = [whole_coordinate(top, height), whole_coordinate(left, width)];
+        let corner = [whole_coordinate(top, planes.height), whole_coordinate(left, planes.width)];
+        let (height, width) = planes.sizes();
+        let [row, column] = corner.map(|place| place + planes.margin as isize);
         let fits = |place: isize, size: usize| (0..size as isize - 1).contains(&place);
-        let inside = match fits(corner[0], height) && fits(corner[1], width) {
-            true => corner[0] as usize * width + corner[1] as usize,
-            false => usize::MAX,
-        };
+        let inside =
+            if fits(row, height) && fits(column, width) { row as usize * width + column as usize } else { usize::MAX };
         GridPoint { corner, inside, weights: [below * rest, below * right, bottom * rest, bottom * right] }
     }
 
-    /// Returns the elements of the four neighbours of the point. A neighbour outside of the plane counts as 0.
+    /// Returns the elements of the four neighbours of the point in a plane without margins. A neighbour outside of the plane counts as 0.
     fn neighbours(&self, plane: &[T], (height, width): (usize, usize)) -> [T; 4] {
         [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(down, across)| {
             let (row, column) = (self.corner[0] + down, self.corner[1] + across);
@@ -73,18 +147,18 @@ fn whole_coordinate<T: Float>(place: T, size: usize) -> isize {
     if place >= T::from_f64(-2.0) { (place.to_f64() as isize).min(size as isize) } else { -2 }
 }
 
-/// Interpolates `x`: writes, for each plane of `x` and each point, the weighted sum of the point's four neighbours in the plane. `sizes`
-/// has the height and the width of a plane. An image has `channels` planes, which share its `count` points.
+/// Interpolates `x`: writes, for each plane of `x` and each point, the weighted sum of the point's four neighbours in the plane. `points` has
+/// the points of all images.
 pub(crate) fn sample<T: Float>(
     x: &[T],
-    sizes: (usize, usize),
-    (channels, count): (usize, usize),
+    planes: &Planes,
     points: &[GridPoint<T>],
     out: &mut [T],
-) {
-    each_plane(x, sizes, count, out, |number, plane, out| {
+) -> Result<(), AllocationError> {
+    let sizes = planes.sizes();
+    planes.for_each(x, out, |image, plane, out| {
         let width = sizes.1;
-        for (out, point) in out.iter_mut().zip(&points[number / channels * count..]) {
+        for (out, point) in out.iter_mut().zip(&points[image * planes.count..]) {
             let near = plane.get(point.inside..).and_then(|rest| rest.get(..width + 2));
             let [a, b, c, d] = match near {
                 Some(near) => [near[0], near[1], near[width], near[width + 1]],
@@ -93,40 +167,22 @@ pub(crate) fn sample<T: Float>(
             let [e, f, g, h] = point.weights;
             *out = a * e + b * f + c * g + d * h;
         }
-    });
+    })
 }
 
-/// Writes, for each plane of `x` and each position, the element of the plane at this position. For the position `usize::MAX`, writes 0. The
-/// other arguments are as for [`sample`].
+/// Writes, for each plane of `x` and each position of [`Planes::nearest`], the element at this position. `positions` has the positions of
+/// all images.
 pub(crate) fn sample_nearest<T: Float>(
     x: &[T],
-    sizes: (usize, usize),
-    (channels, count): (usize, usize),
+    planes: &Planes,
     positions: &[usize],
     out: &mut [T],
-) {
-    each_plane(x, sizes, count, out, |number, plane, out| {
-        for (out, &position) in out.iter_mut().zip(&positions[number / channels * count..]) {
+) -> Result<(), AllocationError> {
+    planes.for_each(x, out, |image, plane, out| {
+        for (out, &position) in out.iter_mut().zip(&positions[image * planes.count..]) {
             *out = plane.get(position).copied().unwrap_or(T::ZERO);
         }
-    });
-}
-
-/// Calls `f` for each plane of `x`, with the index of the plane, the plane, and the slice of `out` for the plane's `count` results.
-fn each_plane<T: Float>(
-    x: &[T],
-    (height, width): (usize, usize),
-    count: usize,
-    out: &mut [T],
-    f: impl Fn(usize, &[T], &mut [T]) + Sync,
-) {
-    let planes = (TASK / count.max(1)).max(1);
-    let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len());
-    partition::chunks(out, planes * count.max(1), schedule, |task, out| {
-        for (number, out) in (task * planes..).zip(out.chunks_exact_mut(count)) {
-            f(number, &x[number * height * width..][..height * width], out);
-        }
-    });
+    })
 }
 
 /// Adds `x[i]` to `out[positions[i]]` for every `i`. `out` is row-major.

@@ -32,8 +32,7 @@ pub trait ScatterInPlace: InPlace {
     {
         let values = &values.into_array(self)?;
         let at = Site::here("index_put_");
-        let value = index_put(self, items, values, accumulate, at)?;
-        self.put(value, at)
+        index_put(self, items, values, accumulate, at)
     }
 
     /// Writes `value` to the elements that `items` select. PyTorch: `x[items] = value`.
@@ -57,8 +56,7 @@ pub trait ScatterInPlace: InPlace {
             let source = if let Argument::Array(value) = &value { Some(value) } else { None };
             self.check_write(source, at)?;
         }
-        let result = index_set(self, items, value, at)?;
-        self.put(result, at)
+        index_set(self, items, value, at)
     }
 
     /// Sets `self` to `self.masked_scatter(mask, source)`. `mask` expands to the shape of `self`. PyTorch: `masked_scatter_`.
@@ -93,6 +91,74 @@ mod tests {
         x.masked_scatter_(&Tensor::from([false, false, true]), Tensor::from([7.0]));
         assert_eq!(x.to_vec(), [31.0, 0.0, 7.0]);
         assert_eq!(before.to_vec(), [1.0, 2.0, 3.0]);
+    }
+
+    /// A function that writes to a matrix with 4 rows.
+    type Write = fn(&mut Tensor<f64>);
+
+    const WRITES: [(&str, Write); 8] = [
+        ("index_add_", |x| x.index_add_(0, &Tensor::from([3i64, 0]), Tensor::ones([2, 3]), 2.0)),
+        ("index_copy_", |x| x.index_copy_(0, &Tensor::from([3i64, 0]), Tensor::ones([2, 3]))),
+        ("index_fill_", |x| x.index_fill_(0, &Tensor::from([-1i64]), 7.0)),
+        ("scatter_", |x| x.scatter_(1, &Tensor::from([[2i64], [0]]), Tensor::ones([2, 1]))),
+        ("scatter_value_", |x| x.scatter_value_(1, &Tensor::from([[2i64], [0]]), 5.0)),
+        ("scatter_add_", |x| x.scatter_add_(1, &Tensor::from([[2i64], [0]]), Tensor::ones([2, 1]))),
+        ("index_put_", |x| x.index_put_(&index_items![&Tensor::from([1i64])], Tensor::ones([3]), true)),
+        ("index_set_", |x| x.index_set_(&index_items![1, 2], 4.0)),
+    ];
+
+    #[test]
+    fn a_tensor_that_shares_its_memory_with_no_other_is_written_in_place() {
+        let start = |x: &Tensor<f64>| x.as_slice().unwrap().as_ptr();
+        for (name, write) in WRITES {
+            let mut x = Tensor::<f64>::arange(12).reshape([4, 3]);
+            let place = start(&x);
+            write(&mut x);
+            assert_eq!(start(&x), place, "{name}");
+            let shared = x.clone();
+            write(&mut x);
+            assert!(start(&shared) == place && start(&x) != place, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_the_left_side_itself_changes() {
+        for (name, write) in WRITES {
+            let mut expected = Tensor::<f64>::arange(12).reshape([4, 3]);
+            write(&mut expected);
+            assert_ne!(expected, Tensor::arange(12).reshape([4, 3]), "{name}");
+            let whole = Tensor::<f64>::arange(18).reshape([6, 3]) - 3.0;
+            let mut part = whole.narrow(0, 1, 4);
+            let mut transposed = Tensor::<f64>::arange(12).reshape([4, 3]).t().contiguous().t();
+            for x in [&mut part, &mut transposed] {
+                write(x);
+                assert_eq!(*x, expected, "{name}");
+            }
+            assert_eq!(whole, Tensor::<f64>::arange(18).reshape([6, 3]) - 3.0, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_left_side_can_be_the_source() {
+        let (mut x, index) = (Tensor::from([1.0, 2.0, 3.0]), Tensor::from([2i64, 0, 0]));
+        let source = x.clone();
+        x.index_add_(0, &index, &source, 1.0);
+        assert_eq!(x.to_vec(), [6.0, 2.0, 4.0]);
+        let source = x.clone();
+        x.scatter_add_(0, &index, source);
+        assert_eq!(x.to_vec(), [12.0, 2.0, 10.0]);
+    }
+
+    #[test]
+    fn a_refused_write_changes_nothing() {
+        let mut x = Tensor::<f64>::arange(4).reshape([2, 2]);
+        let outside = Tensor::from([0i64, 2]);
+        assert!(x.try_index_add_(0, &outside, Tensor::ones([2, 2]), 1.0).is_err());
+        assert!(x.try_index_copy_(0, &outside, Tensor::ones([2, 2])).is_err());
+        assert!(x.try_index_fill_(0, &outside, 1.0).is_err());
+        assert!(x.try_scatter_add_(1, &Tensor::from([[0i64, 2]]), Tensor::ones([1, 2])).is_err());
+        assert!(x.try_index_put_(&index_items![&outside], Tensor::ones([2, 2]), true).is_err());
+        assert_eq!(x, Tensor::arange(4).reshape([2, 2]));
     }
 
     #[test]

@@ -73,30 +73,35 @@ impl<T: Element> Tensor<T> {
         Ok(())
     }
 
-    /// Returns a copy with the slices `values` written to the slices with the indices `index` along dimension `axis`. If `accumulate` is
-    /// true, adds the slices instead.
-    pub(crate) fn with_slices(
-        &self,
+    /// Writes the slices `values` to the slices with the indices `index` along dimension `axis`. If `accumulate` is true, adds the slices
+    /// instead.
+    pub(crate) fn write_slices(
+        &mut self,
         axis: usize,
         index: &[i64],
         values: &Self,
         accumulate: bool,
         at: Site,
-    ) -> Result<Self, Error> {
-        let (shape, mut result) = (one_dim(self.shape()), self.contiguous_copy(at)?);
+    ) -> Result<(), Error> {
         if values.numel() == 0 {
-            return Ok(result);
+            return Ok(());
         }
-        let (size, width) = (shape[axis], Shape::from(&shape[axis + 1..]).numel());
-        let out = result.elements_mut(at)?;
-        match values.source().as_operand() {
-            Some(values) if !accumulate => rows::index_copy(values, index, size, width, out),
-            _ if !accumulate => {
-                rows::index_copy(Values::Slice(&values.row_major_elements(at)?), index, size, width, out)
+        let ordered;
+        let values = match values.source().as_operand() {
+            Some(values) if !accumulate => values,
+            _ => {
+                ordered = values.row_major_elements(at)?;
+                Values::Slice(&ordered)
             }
-            _ => rows::index_add(&[(&values.row_major_elements(at)?, index)], size, width, out),
+        };
+        let shape = one_dim(self.shape());
+        let (size, width) = (shape[axis], Shape::from(&shape[axis + 1..]).numel());
+        let out = self.elements_mut(at)?;
+        match values {
+            Values::Slice(values) if accumulate => rows::index_add(&[(values, index)], size, width, out),
+            values => rows::index_copy(values, index, size, width, out),
         }
-        Ok(result)
+        Ok(())
     }
 }
 
@@ -114,16 +119,32 @@ pub(crate) fn gather_along<A: TensorLike>(
     x.apply_take(&gathered_positions(from, axis, index, at)?, at)
 }
 
-/// Returns `x` with `values` combined by `op` at the elements from which `gather` with `index` would read. If `op` is `None`, the values
-/// are written. The only other `op` is the sum.
+/// Calls `f` with the tensor of `x`, which is plain, so that `f` changes `x`. A tensor `x` is changed in its own buffer if no other tensor
+/// shares the buffer.
+pub(crate) fn update_plain<A: TensorLike>(
+    x: &mut A,
+    at: Site,
+    f: impl FnOnce(&mut Tensor<A::Elem>) -> Result<(), Error>,
+) -> Result<(), A::Error> {
+    if let Some(x) = x.as_tensor_mut() {
+        return Ok(f(x)?);
+    }
+    let mut tensor = x.to_tensor(at)?;
+    f(&mut tensor)?;
+    *x = x.try_constant(&tensor)?;
+    Ok(())
+}
+
+/// Combines `values` by `op` with the elements of `x` from which `gather` with `index` would read. If `op` is `None`, the values are written.
+/// The only other `op` is the sum.
 pub(crate) fn scatter_along<A: TensorLike>(
-    x: &A,
+    x: &mut A,
     axis: usize,
     index: &Tensor<i64>,
     values: &A,
     op: Option<Reduction>,
     at: Site,
-) -> Result<A> {
+) -> Result<(), A::Error> {
     if x.is_plain() {
         return scatter_plain(x, WritePositions::Gather { axis, index }, values, op, at);
     }
@@ -145,26 +166,33 @@ pub(crate) fn target_positions(
 
 /// Does the same as [`scatter_along`] for a plain `x`. `targets` can also be a list of positions.
 fn scatter_plain<A: TensorLike>(
-    x: &A,
+    x: &mut A,
     targets: WritePositions<'_>,
     values: &A,
     op: Option<Reduction>,
     at: Site,
-) -> Result<A> {
-    let mut result = x.to_tensor(at)?.contiguous_copy(at)?;
-    result.scatter_to(targets, &values.to_tensor(at)?, op, at)?;
-    x.try_constant(&result)
+) -> Result<(), A::Error> {
+    let values = values.to_tensor(at)?;
+    update_plain(x, at, |x| x.scatter_to(targets, &values, op, at))
 }
 
-/// Returns `x` with `values` written to the row-major `positions`, one value per position.
-pub(crate) fn overwrite<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A> {
+/// Writes `values` to the row-major `positions` of `x`, one value per position.
+pub(crate) fn overwrite<A: TensorLike>(
+    x: &mut A,
+    positions: &Tensor<i64>,
+    values: &A,
+    at: Site,
+) -> Result<(), A::Error> {
     debug_assert_eq!(positions.shape(), &values.shape());
-    if positions.numel() == 0 {
-        return write_nothing(x, values, at);
-    }
-    if x.is_plain() {
+    if positions.numel() > 0 && x.is_plain() {
         return scatter_plain(x, WritePositions::RowMajor(positions), values, None, at);
     }
+    *x = if positions.numel() == 0 { write_nothing(x, values, at)? } else { overwritten(x, positions, values, at)? };
+    Ok(())
+}
+
+/// Returns `x` with `values` written to the row-major `positions`, at least one.
+fn overwritten<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A> {
     let shape = x.shape();
     let mut repeated = false;
     let source = Tensor::build(&shape, at, |source| {
@@ -198,21 +226,19 @@ pub(crate) fn write_nothing<A: TensorLike>(x: &A, values: &A, at: Site) -> Resul
     x.with_derivative(terms, at)
 }
 
-/// Returns `x` with the number `value` written to all `positions`.
+/// Writes the number `value` to all `positions` of `x`.
 pub(crate) fn overwrite_with_number<A: TensorLike>(
-    x: &A,
+    x: &mut A,
     positions: &Tensor<i64>,
     value: A::Elem,
     at: Site,
-) -> Result<A> {
+) -> Result<(), A::Error> {
     if x.is_plain() {
         return overwrite(x, positions, &expand_number(x, value, positions.shape(), at)?, at);
     }
-    x.choose(
-        &x.constant_mask(&mask_excluding(&x.shape(), positions, at)?, at)?,
-        crate::ops::Argument::Number(value),
-        at,
-    )
+    let kept = x.constant_mask(&mask_excluding(&x.shape(), positions, at)?, at)?;
+    *x = x.choose(&kept, crate::ops::Argument::Number(value), at)?;
+    Ok(())
 }
 
 /// Returns a mask that is false at `positions` and true elsewhere.
@@ -225,14 +251,15 @@ pub(crate) fn mask_excluding(shape: &Shape, positions: &Tensor<i64>, at: Site) -
     })
 }
 
-/// Returns `x` with `values` added at `positions`. Values for the same position add up.
-pub(crate) fn add_at<A: TensorLike>(x: &A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<A> {
-    if positions.numel() == 0 {
-        return write_nothing(x, values, at);
-    }
+/// Adds `values` to the elements of `x` at `positions`. Values for the same position add up.
+pub(crate) fn add_at<A: TensorLike>(x: &mut A, positions: &Tensor<i64>, values: &A, at: Site) -> Result<(), A::Error> {
     debug_assert!(A::Elem::DTYPE != crate::DType::Bool);
-    if x.is_plain() {
+    if positions.numel() > 0 && x.is_plain() {
         return scatter_plain(x, WritePositions::RowMajor(positions), values, Some(Reduction::Sum), at);
     }
-    x.plus(&values.apply_scatter_add(positions, &x.shape(), at)?, at)
+    *x = match positions.numel() {
+        0 => write_nothing(x, values, at)?,
+        _ => x.plus(&values.apply_scatter_add(positions, &x.shape(), at)?, at)?,
+    };
+    Ok(())
 }

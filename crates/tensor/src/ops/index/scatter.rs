@@ -9,7 +9,8 @@ use wengert_macros::twins;
 use crate::ops::index::items::{is_view, positions_of};
 use crate::ops::index::positions::{check_index, check_range, one_dim, slice_positions, wrap};
 use crate::ops::index::replace::{
-    add_at, mask_excluding, overwrite, overwrite_with_number, scatter_along, target_positions, write_nothing,
+    add_at, mask_excluding, overwrite, overwrite_with_number, scatter_along, target_positions, update_plain,
+    write_nothing,
 };
 use crate::ops::index::resolve::whole_mask;
 use crate::ops::primitive::pair::{broadcast_shape, expand_number, expand_scalar};
@@ -33,30 +34,19 @@ pub trait Scatter: TensorLike {
     /// let y = x.scatter(1, &index, &Tensor::from([[5.0], [7.0]]));
     /// assert_eq!(y, Tensor::from([[0.0, 0.0, 5.0], [7.0, 0.0, 0.0]]));
     /// ```
-    #[in_place(reads(source))]
+    #[in_place(by(scatter), reads(source))]
     fn try_scatter(&self, dim: impl Position, index: &Tensor<i64>, source: impl ArrayOperand<Self>) -> Result<Self> {
-        let source = &source.into_array(self)?;
-        let at = Site::here("scatter");
-        match check_targets(self, dim, index, Some(&source.shape()), at)? {
-            None => write_nothing(self, source, at),
-            Some(axis) => scatter_along(self, axis, index, &leading_part(source, index.shape(), at)?, None, at),
-        }
+        let (source, mut result) = (&source.into_array(self)?, self.clone());
+        scatter(&mut result, dim, index, source, Site::here("scatter"))?;
+        Ok(result)
     }
 
     /// Returns `self` with one value written to the positions `index` along dimension `dim`. PyTorch: `scatter` with a value.
-    #[in_place(reads())]
+    #[in_place(by(scatter_value), reads())]
     fn try_scatter_value(&self, dim: impl Position, index: &Tensor<i64>, value: Self::Elem) -> Result<Self> {
-        let at = Site::here("scatter_value");
-        match check_targets(self, dim, index, None, at)? {
-            None => Ok(self.clone()),
-            Some(axis) if self.is_plain() => {
-                scatter_along(self, axis, index, &expand_number(self, value, index.shape(), at)?, None, at)
-            }
-            Some(axis) => {
-                let positions = target_positions(&self.shape(), axis, index, at)?;
-                overwrite_with_number(self, &positions, value, at)
-            }
-        }
+        let mut result = self.clone();
+        scatter_value(&mut result, dim, index, value, Site::here("scatter_value"))?;
+        Ok(result)
     }
 
     /// Returns `self` with `source` added at the positions `index` along dimension `dim`: the adjoint of
@@ -67,25 +57,19 @@ pub trait Scatter: TensorLike {
     /// let (points, team) = (Tensor::from([1.0, 2.0, 4.0]), Tensor::from([0, 1, 0]));
     /// assert_eq!(Tensor::<f64>::zeros([2]).scatter_add(0, &team, &points).to_vec(), [5.0, 2.0]);
     /// ```
-    #[in_place(reads(source))]
+    #[in_place(by(scatter_add), reads(source))]
     fn try_scatter_add(&self, dim: impl Position, index: &Tensor<i64>, source: impl ArrayOperand<Self>) -> Result<Self>
     where
         Self::Elem: Number,
     {
-        let source = &source.into_array(self)?;
-        let at = Site::here("scatter_add");
-        match check_targets(self, dim, index, Some(&source.shape()), at)? {
-            None => write_nothing(self, source, at),
-            Some(axis) => {
-                let source = leading_part(source, index.shape(), at)?;
-                scatter_along(self, axis, index, &source, Some(Reduction::Sum), at)
-            }
-        }
+        let (source, mut result) = (&source.into_array(self)?, self.clone());
+        scatter_add(&mut result, dim, index, source, Site::here("scatter_add"))?;
+        Ok(result)
     }
 
     /// Returns `self` with `alpha` times the slices of `source` added to the slices with the indices `index`, a vector, along dimension
     /// `dim`: the adjoint of [`index_select`](crate::ops::Indexing::index_select). PyTorch: `index_add`.
-    #[in_place(reads(source))]
+    #[in_place(by(index_add), reads(source))]
     fn try_index_add(
         &self,
         dim: impl Position,
@@ -96,67 +80,27 @@ pub trait Scatter: TensorLike {
     where
         Self::Elem: Number,
     {
-        let source = &source.into_array(self)?;
-        let at = Site::here("index_add");
-        // PyTorch has this condition for `index_add`, and not for `index_copy`.
-        ensure!(
-            (self.shape().rank() == 0) == (source.shape().rank() == 0),
-            at,
-            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {} \
-             source.shape = {}",
-            self.shape(),
-            source.shape()
-        );
-        let (whole, from, axis) = slices("index_add_()", self, dim, index, source, at)?;
-        let line = check_index(index, whole[axis], axis, |_| "index out of range in self".into(), at)?;
-        if from.numel() == 0 {
-            return write_nothing(self, source, at);
-        }
-        let values = if alpha == 1.0 { source.clone() } else { source.times(alpha, at)? };
-        if self.is_plain() {
-            let values = values.to_tensor(at)?;
-            let result = self.to_tensor(at)?.with_slices(axis, &line.row_major_elements(at)?, &values, true, at)?;
-            return self.try_constant(&result);
-        }
-        let terms = [(&values.reshape_to(from, at)?, &line.reshape_to([line.numel()], at)?)];
-        let added = Self::apply_index_add(&terms, axis, whole[axis], at)?;
-        self.plus(&added.reshape_to(self.shape(), at)?, at)
+        let (source, mut result) = (&source.into_array(self)?, self.clone());
+        index_add(&mut result, dim, index, source, alpha, Site::here("index_add"))?;
+        Ok(result)
     }
 
     /// Returns `self` with the slices of `source` written to the slices with the indices `index`, a vector, along dimension `dim`. PyTorch:
     /// `index_copy`.
-    #[in_place(reads(source))]
+    #[in_place(by(index_copy), reads(source))]
     fn try_index_copy(&self, dim: impl Position, index: &Tensor<i64>, source: impl ArrayOperand<Self>) -> Result<Self> {
-        let source = &source.into_array(self)?;
-        let at = Site::here("index_copy");
-        let (whole, from, axis) = slices("index_copy_()", self, dim, index, source, at)?;
-        let line = index.elements(at)?;
-        check_range(&line, whole[axis], axis, at)?;
-        if self.is_plain() {
-            let result = self.to_tensor(at)?.with_slices(axis, &line, &source.to_tensor(at)?, false, at)?;
-            return self.try_constant(&result);
-        }
-        overwrite(self, &slice_positions(&whole, axis, &line, at)?, &source.reshape_to(from, at)?, at)
+        let (source, mut result) = (&source.into_array(self)?, self.clone());
+        index_copy(&mut result, dim, index, source, Site::here("index_copy"))?;
+        Ok(result)
     }
 
     /// Returns `self` with `value` written to the slices with the indices `index` along dimension `dim`. `value` is a number or an array
     /// of rank 0, and `index` is a vector. Negative indices count from the end. PyTorch: `index_fill`.
-    #[in_place(reads())]
+    #[in_place(by(index_fill), reads())]
     fn try_index_fill(&self, dim: impl Position, index: &Tensor<i64>, value: impl Operand<Self>) -> Result<Self> {
-        let at = Site::here("index_fill");
-        let (whole, axis) = (one_dim(&self.shape()), dims::axis(dim, self.shape().rank(), at)?);
-        ensure!(index.rank() <= 1, at, "Index has to be a vector/scalar");
-        let line = wrap(index, whole[axis], axis, at)?.elements(at)?;
-        let shape = if self.is_plain() { whole.with_size(axis, line.len()) } else { self.shape() };
-        let value = expand_scalar(self, value, &shape, at, |rank| {
-            format!("index_fill_ only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
-        })?;
-        if self.is_plain() {
-            let result = self.to_tensor(at)?.with_slices(axis, &line, &value.to_tensor(at)?, false, at)?;
-            return self.try_constant(&result);
-        }
-        let positions = slice_positions(&whole, axis, &line, at)?;
-        self.choose(&self.constant_mask(&mask_excluding(&self.shape(), &positions, at)?, at)?, &value, at)
+        let mut result = self.clone();
+        index_fill(&mut result, dim, index, value, Site::here("index_fill"))?;
+        Ok(result)
     }
 
     /// Returns `self` with `values`, which broadcast, written to the elements that `items` select. If `accumulate` is true, adds `values`
@@ -165,7 +109,9 @@ pub trait Scatter: TensorLike {
     where
         Self::Elem: Number,
     {
-        index_put(self, items, &values.into_array(self)?, accumulate, Site::here("index_put"))
+        let (values, mut result) = (&values.into_array(self)?, self.clone());
+        index_put(&mut result, items, values, accumulate, Site::here("index_put"))?;
+        Ok(result)
     }
 
     /// Returns `self` with `value` written to the elements that `items` select. If `value` is an array, its leading dimensions of size 1
@@ -177,7 +123,9 @@ pub trait Scatter: TensorLike {
     /// assert_eq!(x.index_set(&index_items![.., 1..], 5.0), Tensor::from([[0.0, 5.0, 5.0], [0.0, 5.0, 5.0]]));
     /// ```
     fn try_index_set(&self, items: &[IndexItem], value: impl Operand<Self>) -> Result<Self> {
-        index_set(self, items, value.into_argument(self)?, Site::here("index_set"))
+        let (value, mut result) = (value.into_argument(self)?, self.clone());
+        index_set(&mut result, items, value, Site::here("index_set"))?;
+        Ok(result)
     }
 
     /// Returns `self` with elements of `source`, in row-major order, written where `mask` is true. `self` and `mask` broadcast.
@@ -188,33 +136,189 @@ pub trait Scatter: TensorLike {
     }
 }
 
-/// Returns `x` with `values` written, or added, at the positions that `items` select.
+/// Writes `source` to the elements of `x` at the positions `index` along dimension `dim`.
+fn scatter<A: TensorLike>(
+    x: &mut A,
+    dim: impl Position,
+    index: &Tensor<i64>,
+    source: &A,
+    at: Site,
+) -> Result<(), A::Error> {
+    combine_along(x, dim, index, source, None, at)
+}
+
+/// Adds `source` to the elements of `x` at the positions `index` along dimension `dim`.
+fn scatter_add<A: TensorLike>(
+    x: &mut A,
+    dim: impl Position,
+    index: &Tensor<i64>,
+    source: &A,
+    at: Site,
+) -> Result<(), A::Error> {
+    combine_along(x, dim, index, source, Some(Reduction::Sum), at)
+}
+
+/// Does the same as [`scatter`] if `op` is `None`, and as [`scatter_add`] if `op` is the sum.
+fn combine_along<A: TensorLike>(
+    x: &mut A,
+    dim: impl Position,
+    index: &Tensor<i64>,
+    source: &A,
+    op: Option<Reduction>,
+    at: Site,
+) -> Result<(), A::Error> {
+    match check_targets(x, dim, index, Some(&source.shape()), at)? {
+        Some(axis) => scatter_along(x, axis, index, &leading_part(source, index.shape(), at)?, op, at),
+        None => {
+            *x = write_nothing(x, source, at)?;
+            Ok(())
+        }
+    }
+}
+
+/// Writes `value` to the elements of `x` at the positions `index` along dimension `dim`.
+fn scatter_value<A: TensorLike>(
+    x: &mut A,
+    dim: impl Position,
+    index: &Tensor<i64>,
+    value: A::Elem,
+    at: Site,
+) -> Result<(), A::Error> {
+    match check_targets(x, dim, index, None, at)? {
+        None => Ok(()),
+        Some(axis) if x.is_plain() => {
+            let values = expand_number(x, value, index.shape(), at)?;
+            scatter_along(x, axis, index, &values, None, at)
+        }
+        Some(axis) => {
+            let positions = target_positions(&x.shape(), axis, index, at)?;
+            overwrite_with_number(x, &positions, value, at)
+        }
+    }
+}
+
+/// Adds `alpha` times the slices of `source` to the slices of `x` with the indices `index` along dimension `dim`.
+fn index_add<A: TensorLike<Elem: Number>>(
+    x: &mut A,
+    dim: impl Position,
+    index: &Tensor<i64>,
+    source: &A,
+    alpha: f64,
+    at: Site,
+) -> Result<(), A::Error> {
+    // PyTorch has this condition for `index_add`, and not for `index_copy`.
+    ensure!(
+        (x.shape().rank() == 0) == (source.shape().rank() == 0),
+        at,
+        "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {} \
+         source.shape = {}",
+        x.shape(),
+        source.shape()
+    );
+    let (whole, from, axis) = slices("index_add_()", x, dim, index, source, at)?;
+    let line = check_index(index, whole[axis], axis, |_| "index out of range in self".into(), at)?;
+    if from.numel() == 0 {
+        *x = write_nothing(x, source, at)?;
+        return Ok(());
+    }
+    let values = if alpha == 1.0 { source.clone() } else { source.times(alpha, at)? };
+    if x.is_plain() {
+        return write_slices(x, axis, &line.row_major_elements(at)?, &values, true, at);
+    }
+    let terms = [(&values.reshape_to(from, at)?, &line.reshape_to([line.numel()], at)?)];
+    let added = A::apply_index_add(&terms, axis, whole[axis], at)?;
+    *x = x.plus(&added.reshape_to(x.shape(), at)?, at)?;
+    Ok(())
+}
+
+/// Writes the slices of `source` to the slices of `x` with the indices `index` along dimension `dim`.
+fn index_copy<A: TensorLike>(
+    x: &mut A,
+    dim: impl Position,
+    index: &Tensor<i64>,
+    source: &A,
+    at: Site,
+) -> Result<(), A::Error> {
+    let (whole, from, axis) = slices("index_copy_()", x, dim, index, source, at)?;
+    let line = index.elements(at)?;
+    check_range(&line, whole[axis], axis, at)?;
+    if x.is_plain() {
+        return write_slices(x, axis, &line, source, false, at);
+    }
+    overwrite(x, &slice_positions(&whole, axis, &line, at)?, &source.reshape_to(from, at)?, at)
+}
+
+/// Writes `value` to the slices of `x` with the indices `index` along dimension `dim`.
+fn index_fill<A: TensorLike>(
+    x: &mut A,
+    dim: impl Position,
+    index: &Tensor<i64>,
+    value: impl Operand<A>,
+    at: Site,
+) -> Result<(), A::Error> {
+    let (whole, axis) = (one_dim(&x.shape()), dims::axis(dim, x.shape().rank(), at)?);
+    ensure!(index.rank() <= 1, at, "Index has to be a vector/scalar");
+    let line = wrap(index, whole[axis], axis, at)?.elements(at)?;
+    let shape = if x.is_plain() { whole.with_size(axis, line.len()) } else { x.shape() };
+    let value = expand_scalar(x, value, &shape, at, |rank| {
+        format!("index_fill_ only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
+    })?;
+    if x.is_plain() {
+        return write_slices(x, axis, &line, &value, false, at);
+    }
+    let positions = slice_positions(&whole, axis, &line, at)?;
+    *x = x.choose(&x.constant_mask(&mask_excluding(&x.shape(), &positions, at)?, at)?, &value, at)?;
+    Ok(())
+}
+
+/// Writes `values` to the slices of `x`, which is plain, with the indices `index` along dimension `axis`. If `accumulate` is true, adds
+/// the values instead.
+fn write_slices<A: TensorLike>(
+    x: &mut A,
+    axis: usize,
+    index: &[i64],
+    values: &A,
+    accumulate: bool,
+    at: Site,
+) -> Result<(), A::Error> {
+    let values = values.to_tensor(at)?;
+    update_plain(x, at, |x| x.write_slices(axis, index, &values, accumulate, at))
+}
+
+/// Writes `values` to the elements of `x` that `items` select. If `accumulate` is true, adds the values instead.
 pub(crate) fn index_put<A: TensorLike<Elem: Number>>(
-    x: &A,
+    x: &mut A,
     items: &[IndexItem],
     values: &A,
     accumulate: bool,
     at: Site,
-) -> Result<A> {
+) -> Result<(), A::Error> {
     if let Some((index, shape)) = index_of_slices(x, items, at)? {
-        return put_slices(x, &index, &expand_values(values, &shape, at)?, accumulate, at);
+        let values = expand_values(values, &shape, at)?;
+        return write_slices(x, 0, &index.row_major_elements(at)?, &values, accumulate, at);
     }
     let positions = positions_of(x, items, at)?;
     let values = expand_values(values, positions.shape(), at)?;
     if accumulate { add_at(x, &positions, &values, at) } else { overwrite(x, &positions, &values, at) }
 }
 
-/// Returns `x` with `value` written to the elements that `items` select.
-pub(crate) fn index_set<A: TensorLike>(x: &A, items: &[IndexItem], value: Argument<A>, at: Site) -> Result<A> {
+/// Writes `value` to the elements of `x` that `items` select.
+pub(crate) fn index_set<A: TensorLike>(
+    x: &mut A,
+    items: &[IndexItem],
+    value: Argument<A>,
+    at: Site,
+) -> Result<(), A::Error> {
     if let (Some(mask), &Argument::Number(value)) = (whole_mask(items, &x.shape()), &value) {
-        return A::apply_select(&x.constant_mask(mask, at)?, &expand_number(x, value, &x.shape(), at)?, x, at);
+        *x = A::apply_select(&x.constant_mask(mask, at)?, &expand_number(x, value, &x.shape(), at)?, x, at)?;
+        return Ok(());
     }
     if let Some((index, shape)) = index_of_slices(x, items, at)? {
         let values = match value {
             Argument::Number(value) => expand_number(x, value, &shape, at)?,
             Argument::Array(value) => expand_values(&value, &shape, at)?,
         };
-        return put_slices(x, &index, &values, false, at);
+        return write_slices(x, 0, &index.row_major_elements(at)?, &values, false, at);
     }
     let positions = positions_of(x, items, at)?;
     match value {
@@ -246,13 +350,6 @@ fn index_of_slices<A: TensorLike>(
         }
         _ => Ok(None),
     }
-}
-
-/// Returns `x`, which is plain data, with `values` written to the slices with the indices `index` along dimension 0. If `accumulate` is
-/// true, adds the values instead.
-fn put_slices<A: TensorLike>(x: &A, index: &Tensor<i64>, values: &A, accumulate: bool, at: Site) -> Result<A> {
-    let (index, values) = (index.row_major_elements(at)?, values.to_tensor(at)?);
-    x.try_constant(&x.to_tensor(at)?.with_slices(0, &index, &values, accumulate, at)?)
 }
 
 /// Returns `x` with elements of `source` written where `mask` is true.

@@ -203,8 +203,7 @@ struct RecordedReduction<'a, A> {
 
 impl<A: TensorLike<Elem: Float>> RecordedReduction<'_, A> {
     /// Returns `values`, an array of the shape of `x`. If `include_self` is false, the elements that are targets of a source are replaced
-    /// by
-    /// 0.
+    /// by 0.
     fn starting_values(&self, values: &A) -> Result<A> {
         if self.include_self { Ok(values.clone()) } else { values.replace_where(&self.targeted()?, 0.0, self.at) }
     }
@@ -214,8 +213,15 @@ impl<A: TensorLike<Elem: Float>> RecordedReduction<'_, A> {
         self.x.constant_mask(&self.targets.counts.compare(Compare::Gt, 0, self.at)?, self.at)
     }
 
+    /// Returns the starting values of `values`, with `terms`, one for each source, added to the targets of their sources.
+    fn sums_of(&self, values: &A, terms: &A) -> Result<A> {
+        let mut sums = self.starting_values(values)?;
+        add_at(&mut sums, &self.targets.positions, terms, self.at)?;
+        Ok(sums)
+    }
+
     fn sums(&self) -> Result<A> {
-        add_at(&self.starting_values(self.x)?, &self.targets.positions, self.source, self.at)
+        self.sums_of(self.x, self.source)
     }
 
     fn means(&self) -> Result<A> {
@@ -253,8 +259,7 @@ impl<A: TensorLike<Elem: Float>> RecordedReduction<'_, A> {
         };
         let (terms, count) = ties(source, &value.apply_take(&targets.positions, at)?)?;
         let (own_terms, own_count) = ties(x, &value)?;
-        let total = add_at(&self.starting_values(&own_terms)?, &targets.positions, &terms, at)?;
-        let count = add_at(&self.starting_values(&own_count)?, &targets.positions, &count, at)?;
+        let (total, count) = (self.sums_of(&own_terms, &terms)?, self.sums_of(&own_count, &count)?);
         total.apply_binary(Binary::Div, &count, at)?.with_value(&value, at)
     }
 }

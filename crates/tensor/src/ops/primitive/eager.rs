@@ -69,6 +69,10 @@ impl<T: Element> TensorLike for Tensor<T> {
         true
     }
 
+    fn as_tensor_mut(&mut self) -> Option<&mut Self> {
+        Some(self)
+    }
+
     fn apply_composite<const N: usize>(
         operands: [&Self; N],
         composite: &impl Composite<N>,

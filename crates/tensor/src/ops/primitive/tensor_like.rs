@@ -157,6 +157,12 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
         false
     }
 
+    /// Returns `self` as a tensor that can be written to. Returns `None` if `self` is not a tensor.
+    #[doc(hidden)]
+    fn as_tensor_mut(&mut self) -> Option<&mut Tensor<Self::Elem>> {
+        None
+    }
+
     /// Returns the values of `self`, or an error with the message `message` if `holds` is false for one of these values. A tensor is
     /// checked immediately, a recorded variable when its values are computed.
     fn check_elements(&self, holds: fn(Self::Elem) -> bool, message: &'static str, at: Site) -> Result<Self>;
