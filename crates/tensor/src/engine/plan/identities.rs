@@ -82,7 +82,8 @@ impl Values {
     }
 
     /// Returns the value of `view` of `x`, which has the shape `from` before the view and `to` after it. With `simplify`, merges two
-    /// successive permutations or reshapes into one. Also leaves out reshapes, and pairs of permutations, that change nothing.
+    /// successive permutations or reshapes into one. Also leaves out reshapes, and pairs of permutations, that change nothing. A permutation
+    /// that only moves dimensions of size 1 counts as a reshape.
     fn whole_view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: NodeIndex) -> Id {
         let mut source = self.intern_shape(from);
         let result = self.intern_trimmed(to);
@@ -90,6 +91,10 @@ impl Values {
             let own = self.list[x as usize];
             // True if the shapes of `x` and of the result differ only in leading dimensions of size 1.
             let is_same = |values: &Self, x: Id| values.list[x as usize].shape == result;
+            let is_expanded = self.shape(x).numel() != from.numel();
+            if matches!(&view, View::Permute(axes) if !is_expanded && keeps_order(axes, from)) {
+                view = View::Reshape(to.clone());
+            }
             if matches!(view, View::Reshape(_)) && is_same(self, x) {
                 return x;
             }
@@ -149,4 +154,9 @@ impl Values {
         }
         result
     }
+}
+
+/// Returns true if a permutation of the dimensions of `shape` only moves dimensions of size 1.
+fn keeps_order(axes: &Axes, shape: &Shape) -> bool {
+    axes.iter().filter(|&&axis| shape[axis] != 1).is_sorted()
 }

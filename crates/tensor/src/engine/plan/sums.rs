@@ -36,7 +36,7 @@ struct Shift {
     by: isize,
 }
 
-/// The matrices x and g of a product xᵀ g.
+/// The matrices x and g of a product xᵀ g. If they have a single row, x may be that row as a column.
 type Product = [ShapedValue; 2];
 
 /// The terms of a sum, sorted by kind: adjoints of slices, products, transposed products, and others.
@@ -183,17 +183,18 @@ impl<'a> OldValues<'a> {
     /// Returns x and g if a value is a product xᵀ g of two matrices and is read exactly once. Returns `None` if it is not. Also returns
     /// `None` if joining the rows of x and g with the rows of other products would copy more elements than it saves.
     fn as_product(&self, id: Id) -> Option<Product> {
-        let Some(Definition::Product((left, _), right)) = self.read_once(id) else { return None };
-        let Definition::View(view, rows, x) = self.values.list[left as usize].definition else { return None };
-        if !self.is_transpose(view) {
-            return None;
-        }
+        let Some(Definition::Product(left, right)) = self.read_once(id) else { return None };
         let sizes = |shape: u32| self.values.shapes[shape].sizes();
-        let (&[rows_left, k], &[_, n]) = (sizes(rows), sizes(right.1)) else { return None };
-        // x has the shape `[rows_left, k]`, and g has the shape `[rows_left, n]`. Joining the product with others copies x and g. Without
-        // joining, the product's k · n elements are written to memory and read again for the sum.
-        let copied = rows_left * (k + n);
-        (0 < copied && copied <= 2 * k * n).then_some([(x, rows), right])
+        let (&[k, rows], &[_, n]) = (sizes(left.1), sizes(right.1)) else { return None };
+        let x = match self.values.list[left.0 as usize].definition {
+            Definition::View(view, from, x) if self.is_transpose(view) => (x, from),
+            _ if rows == 1 => left,
+            _ => return None,
+        };
+        // x has the shape `[rows, k]`, and g has the shape `[rows, n]`. Joining the product with others copies x and g. Without joining,
+        // the product's k · n elements are written to memory and read again for the sum.
+        let copied = rows * (k + n);
+        (0 < copied && copied <= 2 * k * n).then_some([x, right])
     }
 }
 
@@ -275,7 +276,8 @@ impl Rewriting {
                     elements > MAX_JOINED_PRODUCT
                 };
                 let count = rest.iter().position(is_over).unwrap_or(rest.len()).max(1);
-                let joined = rest[..count].iter().map(|product| product.map(|x| self.operand(x))).collect();
+                let joined =
+                    rest[..count].iter().map(|&[x, g]| [self.define_rows(x, g, node), self.operand(g)]).collect();
                 let product = self.define_product(joined, node);
                 terms.push(if is_transposed { self.define_transpose(product, node).0 } else { product.0 });
                 rest = &rest[count..];
@@ -283,6 +285,18 @@ impl Rewriting {
         }
         let add = |total, term| self.values.elementwise(Definition::Binary(Binary::Add, total, term), node);
         terms.into_iter().reduce(add).unwrap_or_else(|| unreachable!("a sum has terms"))
+    }
+
+    /// Returns the rewritten matrix x of a product xᵀ g. If x is a row as a column, defines the row.
+    fn define_rows(&mut self, x: ShapedValue, g: ShapedValue, node: NodeIndex) -> ShapedValue {
+        let ((x, from), rows) = (self.operand(x), self.values.shapes[g.1][0]);
+        if rows != 1 || self.values.shapes[from][0] == 1 {
+            return (x, from);
+        }
+        let from = self.values.shapes[from].clone();
+        let to: Shape = [1, from[0]].into();
+        let row = self.values.view(View::Reshape(to.clone()), x, &from, &to, node);
+        (row, self.values.intern_shape(&to))
     }
 
     fn define_transpose(&mut self, (x, from): ShapedValue, node: NodeIndex) -> ShapedValue {
