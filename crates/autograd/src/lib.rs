@@ -23,7 +23,7 @@
 //! | tensors of a model: trained, or updated by statistics | [`Parameter`]; [`Buffer`], [`BufferChange`], [`BlendWeight`] |
 //! | gradients that outlive the tape | [`Gradients`], [`Key`], [`LossWith`] |
 //! | gradients, each handed over as soon as it is computed | [`RecordedGradients`], [`GradientSink`] |
-//! | `grad`, `vmap`, `jacobian`, `hessian`, `hvp` of functions of tensors; functions kept in a `let` | [`transforms`]; [`formula`] |
+//! | `grad`, `vmap`, `jacobian`, `hessian`, `jvp`, `hvp` of functions of tensors; functions kept in a `let` | [`transforms`]; [`formula`] |
 //! | derivatives compared with central differences | [`gradcheck`](mod@gradcheck), [`assert_gradcheck`], [`GradCheck`] |
 //! | an operation of your own, by its derivative | [`Function`], [`FunctionCall`] |
 //! | the interface of custom operations, and of built-in ones that store arguments | [`Operation`], [`Call`], [`BatchedCall`] |

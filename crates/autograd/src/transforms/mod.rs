@@ -8,6 +8,7 @@
 //! | [`value_and_grad`] | `jax.value_and_grad` | `grad_and_value` | one `vjp` |
 //! | [`vmap`], [`Vmap`] | `jax.vmap` | `vmap` | the function recorded for one example, then for all |
 //! | [`jacobian`] | `jax.jacrev`, `jax.jacfwd` | `jacrev`, `jacfwd` | `vmap` of one `vjp`, or of one `jvp` per small input |
+//! | [`jvp`] | `jax.jvp` | `jvp` | one `jvp` |
 //! | [`hvp`] | `jvp` of `grad` | `jvp` of `grad` | one `vjp`, one `jvp` of it |
 //! | [`hessian`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
 //!
@@ -295,6 +296,47 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
     Ok(I::arrange(&keys, rows.collect::<Result<Vec<_>, Error>>()?))
 }
 
+/// Returns the value of a function, and its directional derivative as the [`Inputs`] move along the directions `v`. The inputs and the
+/// directions have the same shapes, and so have the value and the derivative. Forward mode needs one evaluation for any size of the result.
+/// The derivative is zeros if the function does not depend on the inputs. JAX: `jax.jvp`; PyTorch: `torch.func.jvp`.
+///
+/// ```
+/// # mod wengert { pub use wengert_autograd as autograd; }
+/// use wengert::autograd::{prelude::*, transforms::jvp};
+///
+/// let (x, v) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, 0.5]));
+/// let (value, slope) = jvp(|x| x.square(), &x, &v);
+/// assert_eq!((value.to_vec(), slope.to_vec()), (vec![1.0, 4.0], vec![2.0, 2.0])); // 2x v
+///
+/// // The second derivative of x³ along v: a `jvp` of a `jvp`.
+/// let (_, second) = jvp(|x| jvp(|x| x.pow(3.0), x, x.tape().constant(&v)).1, &x, &v);
+/// assert_eq!(second.to_vec(), [6.0, 3.0]); // 6x v²
+///
+/// let (x, y) = (Tensor::scalar(3.0), Tensor::scalar(5.0));
+/// let (_, slope) = jvp(|[x, y]| x * y, [&x, &y], [&Tensor::scalar(1.0), &Tensor::scalar(10.0)]);
+/// assert_eq!(slope.item(), 35.0);
+/// ```
+///
+/// # Errors
+///
+/// If the function's result belongs to another tape, or an operation in it has no derivative. If the shapes of an input and its direction
+/// differ, the lists of inputs and directions have different lengths, or their maps have different keys. Also returns the errors of
+/// [`value`](Var::value).
+#[twins]
+pub fn try_jvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) -> Result<(I::Array, I::Array), Error> {
+    let at = Site::here("jvp");
+    check_directions(&inputs, &v, at)?;
+    let derive: Derive<I::Elem> = |recorded, at| {
+        let tangents: Vec<_> = recorded.inputs.into_iter().zip(recorded.directions).collect();
+        let mut results = recorded.output.tape.forward(&[recorded.output], &tangents, at)?;
+        results.insert(0, recorded.output);
+        Ok(results)
+    };
+    let mut results = inputs.derive(Some(v), f, derive, at)?.into_iter();
+    let mut next = || results.next().unwrap_or_else(|| unreachable!("the value and its derivative"));
+    Ok((next(), next()))
+}
+
 /// Returns the product of the Hessian and `v`, for a function whose result is one number. The [`Inputs`] and the directions `v` have the
 /// same shapes. The product is the change of the gradient as the input moves along `v`. It costs a few evaluations of the function for any
 /// size of the input. JAX: `jax.jvp(jax.grad(f), (x,), (v,))[1]`; PyTorch: `torch.func.jvp(torch.func.grad(f), (x,), (v,))[1]`.
@@ -321,26 +363,32 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
 #[twins]
 pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("hvp");
-    let (count, directions) = (inputs.count(), v.count());
-    if count != directions {
-        let message = format!(
-            "expected a direction for each of the {count} inputs, got {directions}\n  hint: the directions have the form of the \
-             inputs: `&v` beside `&x`, `[&v, &w]` beside `[&x, &y]`"
-        );
-        return Err(Error::Refused { message, at });
-    }
-    let keys = inputs.keys_of_inputs();
-    if keys != v.keys_of_inputs() {
-        let message =
-            "the inputs and the directions have different keys\n  hint: give each input a direction with its key";
-        return Err(Error::Refused { message: message.to_owned(), at });
-    }
+    let keys = check_directions(&inputs, &v, at)?;
     let derive: Derive<I::Elem> = |recorded, at| {
         let gradients = recorded.output.tape.gradients_of(recorded.output, &recorded.inputs, at)?;
         let tangents: Vec<_> = recorded.inputs.into_iter().zip(recorded.directions).collect();
         recorded.output.tape.forward(&gradients, &tangents, at)
     };
     Ok(I::arrange(&keys, inputs.derive(Some(v), f, derive, at)?))
+}
+
+/// Returns the names of the inputs. Refuses directions that do not have the form of the inputs.
+fn check_directions<I: Inputs>(inputs: &I, directions: &I, at: Site) -> Result<I::Keys, Error> {
+    let (expected, got) = (inputs.count(), directions.count());
+    if expected != got {
+        let message = format!(
+            "expected a direction for each of the {expected} inputs, got {got}\n  hint: the directions have the form of the \
+             inputs: `&v` beside `&x`, `[&v, &w]` beside `[&x, &y]`"
+        );
+        return Err(Error::Refused { message, at });
+    }
+    let keys = inputs.keys_of_inputs();
+    if keys != directions.keys_of_inputs() {
+        let message =
+            "the inputs and the directions have different keys\n  hint: give each input a direction with its key";
+        return Err(Error::Refused { message: message.to_owned(), at });
+    }
+    Ok(keys)
 }
 
 /// Computes a function of one example for all examples of a batch. The examples lie along the first dimension of the inputs and the
@@ -431,6 +479,17 @@ mod tests {
         let forward = jacobian(|x| cat(&[x.softmax(0), x], 0), &x);
         close(&forward.narrow(0, 0, 4), &expected, 1.0);
         assert_eq!(forward.narrow(0, 4, 4), Tensor::eye(4));
+    }
+
+    #[test]
+    fn the_derivative_along_a_direction_is_the_jacobian_times_the_direction() {
+        let (x, v) = (point(), Tensor::from([1.0, 2.0, -1.0, 0.5]));
+        let (value, slope) = jvp(|x| x.softmax(0), &x, &v);
+        close(&value, &x.softmax(0), 1.0);
+        close(&slope, &jacobian(|x| x.softmax(0), &x).matmul(&v), 4.0);
+        assert_eq!(jvp(|x| x.detach(), &x, &v), (x.clone(), Tensor::zeros([4])));
+        let error = try_jvp(|list| list[0].sum(..), vec![&x], vec![&x, &v]).unwrap_err().to_string();
+        assert!(error.contains("expected a direction for each of the 1 inputs, got 2"), "{error}");
     }
 
     #[test]

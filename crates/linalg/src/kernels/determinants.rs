@@ -24,7 +24,7 @@ fn write_from_factors<T: Float, const N: usize>(
     let (a, (n, _)) = (contiguous(a)?, matrix_size(a.shape()));
     let (a, count) = (elements(&a), results.first().map_or(0, |results| results.len()));
     for_each_range(count, cost(&[n, n, n / 3 + ELEMENT_MOVE_COST]), results, |first, count, mut results| {
-        lu_diagonals_all(&a[first * n * n..][..count * n * n], count, n, |matrix, diagonal, sign| {
+        lu_diagonals_all(&a[first * n * n..][..count * n * n], count, n, &mut |matrix, diagonal, sign| {
             for (results, value) in results.iter_mut().zip(from_diagonal(diagonal, sign)) {
                 results[matrix] = value;
             }

@@ -10,7 +10,7 @@ use super::transposed;
 use crate::batches::{Batch, cost};
 use crate::kernel::{Gradients, Kernel};
 use crate::matrices::{batch_shape, matrix_size, with_core};
-use crate::numerics::qr::{qr_factor, write_triangle};
+use crate::numerics::qr::qr;
 use crate::numerics::triangular::TriangularPart;
 
 const OPERATION: &str = "linalg.qr";
@@ -36,12 +36,8 @@ impl Kernel for Qr {
         let width = if self.complete { rows } else { rows.min(columns) };
         let shapes = [with_core(&batch, &[rows, width]), with_core(&batch, &[width, columns])];
         let cost = cost(&[2, rows, columns, width]);
-        Batch { shape: &batch, cost, name: OPERATION, reason: "", at }.compute([inputs[0]], &shapes, |[a], [q, r]| {
-            let mut a = a.to_vec();
-            q.copy_from_slice(&qr_factor(&mut a, rows, columns)?.product(width)?);
-            write_triangle(&a, columns, width, r);
-            Ok(())
-        })
+        Batch { shape: &batch, cost, name: OPERATION, reason: "", at }
+            .compute([inputs[0]], &shapes, |[a], [q, r]| qr(a, [rows, columns, width], q, r))
     }
 
     /// The derivative is an error if Q is complete and A has more rows than columns.

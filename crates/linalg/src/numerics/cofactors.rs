@@ -1,5 +1,6 @@
 //! The matrix of cofactors, also of singular matrices.
 
+use wengert_macros::precompiled;
 use wengert_tensor::{Error, Float};
 
 use super::arithmetic::{abs, smallest_normal};
@@ -11,6 +12,7 @@ use super::lu::{lu_factor, lu_solve};
 /// The adjugate of a product is the product of the adjugates in reverse order. With P A Q = L U and complete pivoting, U has zeros only at
 /// the end of its diagonal. If there are two or more, all cofactors are zero. If there is one, the adjugate of U has one column that is not
 /// zero.
+#[precompiled]
 pub(crate) fn cofactors<T: Float>(a: &[T], result: &mut [T], n: usize) -> Result<(), Error> {
     if n == 1 {
         result[0] = T::ONE;

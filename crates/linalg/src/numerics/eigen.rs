@@ -4,6 +4,7 @@
 //! it becomes diagonal by implicit QL steps with Wilkinson's shift (Dubrulle, Martin and Wilkinson, "The implicit QL algorithm", 1968;
 //! Golub and Van Loan, "Matrix Computations", section 8.3).
 
+use wengert_macros::precompiled;
 use wengert_tensor::Float;
 
 use super::arithmetic::{abs, largest_magnitude, rotation, scale, smallest_normal, with_sign, zeros};
@@ -24,6 +25,7 @@ const MAX_STEPS: usize = 50;
 /// # Errors
 ///
 /// If an element of the triangle is NaN or infinite, the iteration does not converge, or there is not enough memory.
+#[precompiled]
 pub(crate) fn eigh<T: Float>(a: &[T], upper: bool, values: &mut [T], vectors: Option<&mut [T]>) -> Result<(), Failure> {
     let order = values.len();
     if order == 0 {

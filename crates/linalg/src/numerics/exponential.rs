@@ -5,6 +5,7 @@
 //! Al-Mohy and Higham, "A new scaling and squaring algorithm for the matrix exponential", 2009; Higham, "Functions of Matrices", section
 //! 10.3.
 
+use wengert_macros::precompiled;
 use wengert_tensor::Float;
 
 use super::arithmetic::{abs, maximum};
@@ -19,6 +20,7 @@ const MAX_Q: usize = 4;
 /// # Errors
 ///
 /// If there is not enough memory.
+#[precompiled]
 pub(crate) fn exponential<T: Float>(a: &[T], n: usize, out: &mut [T]) -> Result<(), Failure> {
     let norm = one_norm(a, n).to_f64();
     if !norm.is_finite() {

@@ -2,6 +2,7 @@
 //! part. The computation is in f64, also for matrices of f32.
 
 use num_complex::Complex;
+use wengert_macros::precompiled;
 use wengert_tensor::Float;
 
 use super::arithmetic::{largest_magnitude, scale, zeros};
@@ -21,6 +22,7 @@ const MIN_DIVISOR: f64 = 1e-150;
 /// # Errors
 ///
 /// If an element is NaN or infinite, the iteration does not converge, or there is not enough memory.
+#[precompiled]
 pub(crate) fn eig<T: Float>(a: &[T], values: &mut [T], vectors: Option<&mut [T]>) -> Result<(), Failure> {
     let n = values.len() / 2;
     let scale = scale(largest_magnitude(a)?).to_f64();

@@ -1,6 +1,7 @@
 //! The factors P L U with row exchanges, by recursion on halves of the columns: Toledo, "Locality of reference in LU decomposition with
 //! partial pivoting" (1997).
 
+use wengert_macros::precompiled;
 use wengert_tensor::{Error, Float};
 
 use super::arithmetic::{abs, maximum, subtract_scaled};
@@ -186,6 +187,7 @@ fn exchange_rows_from<T: Float>(pivots: &[T], a: &mut [T], width: usize, first: 
 
 /// Exchanges the rows of `b`, which have `width` elements, as a factorization has exchanged the rows of its matrix. If `undo` is true,
 /// undoes these exchanges. Ignores pivots that are not the number of a later row of `b`.
+#[precompiled]
 pub(crate) fn exchange_rows<T: Float>(pivots: &[T], b: &mut [T], width: usize, undo: bool) {
     if width == 0 {
         return;

@@ -1,5 +1,6 @@
 //! The pseudoinverse, and the solution of least-squares problems that has the smallest norm.
 
+use wengert_macros::precompiled;
 use wengert_tensor::Float;
 
 use super::arithmetic::{abs, add_scaled, maximum, zeros};
@@ -26,12 +27,14 @@ impl Cutoff {
 
 /// Writes the pseudoinverse `[columns, rows]` of a matrix `[rows, columns]`, and returns the rank: the number of singular values above the
 /// bound of `cutoff`. Returns an error where [`svd`] does.
+#[precompiled]
 pub(crate) fn pseudoinverse<T: Float>(
     a: &[T],
-    [rows, columns]: [usize; 2],
+    sizes: [usize; 2],
     cutoff: Cutoff,
     out: &mut [T],
 ) -> Result<usize, Failure> {
+    let [rows, columns] = sizes;
     let count = rows.min(columns);
     let (mut u, mut vh) = (zeros(rows, count)?, zeros(count, columns)?);
     let mut values = zeros(count, 1)?;
@@ -56,6 +59,7 @@ pub(crate) fn pseudoinverse<T: Float>(
 
 /// Writes the pseudoinverse of a symmetric matrix. Only the matrix's lower triangle is read. Eigenvalues with a magnitude up to the bound of
 /// `cutoff` count as zeros. Returns an error where [`eigh`] does.
+#[precompiled]
 pub(crate) fn symmetric_pseudoinverse<T: Float>(
     a: &[T],
     order: usize,
@@ -81,13 +85,15 @@ pub(crate) fn symmetric_pseudoinverse<T: Float>(
 ///
 /// If m ≥ n > 0, and the rank of A is full by a safe margin, computes X by QR with column pivoting. Otherwise computes X by singular values.
 /// Returns an error where [`svd`] does.
+#[precompiled]
 pub(crate) fn least_squares<T: Float>(
     a: &[T],
     b: &[T],
-    [m, n, k]: [usize; 3],
+    sizes: [usize; 3],
     cutoff: Cutoff,
     out: &mut [T],
 ) -> Result<usize, Failure> {
+    let [m, n, k] = sizes;
     if m >= n && n > 0 && solve_by_pivoted_qr(a, b, [m, n, k], cutoff, out)? {
         return Ok(n);
     }

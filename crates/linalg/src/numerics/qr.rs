@@ -1,5 +1,6 @@
 //! The QR decomposition by Householder reflections (Golub and Van Loan, "Matrix Computations", section 5.2).
 
+use wengert_macros::precompiled;
 use wengert_tensor::Float;
 
 use super::arithmetic::{add_scaled, zeros};
@@ -9,6 +10,20 @@ use crate::simd::vectorized;
 
 /// The number of matrix elements from which columns are factored in blocks, if there are more than [`BLOCK`] rows and columns.
 const MIN_BLOCKED_ELEMENTS: usize = MIN_BLOCKED * MIN_BLOCKED;
+
+/// Writes the factors Q `[rows, width]` and R `[width, columns]` of a matrix to `q` and `r`. `sizes` is `[rows, columns, width]`.
+///
+/// # Errors
+///
+/// The errors of [`qr_factor`].
+#[precompiled]
+pub(crate) fn qr<T: Float>(a: &[T], sizes: [usize; 3], q: &mut [T], r: &mut [T]) -> Result<(), Failure> {
+    let [rows, columns, width] = sizes;
+    let mut a = a.to_vec();
+    q.copy_from_slice(&qr_factor(&mut a, rows, columns)?.product(width)?);
+    write_triangle(&a, columns, width, r);
+    Ok(())
+}
 
 /// Replaces the upper triangle of `a`, a matrix `[rows, columns]`, by R, and returns the reflections whose product is Q. The elements below
 /// the diagonal are arbitrary afterwards.

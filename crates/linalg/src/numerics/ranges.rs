@@ -1,6 +1,7 @@
 //! The work on a range (a part) of the matrices of a batch. Small matrices are computed together, one in each lane of vector registers.
 //! Each larger matrix is computed alone.
 
+use wengert_macros::precompiled;
 use wengert_tensor::{Error, Float};
 
 use super::arithmetic::with_scratch;
@@ -35,6 +36,7 @@ fn first_failure(orders: &[usize], first_matrix: usize) -> Result<(), RangeFailu
 
 /// Replaces each matrix of a range by its Cholesky factor. Returns an error if a matrix is not positive-definite. `first_matrix` is the
 /// index of the range's first matrix in the batch.
+#[precompiled]
 pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first_matrix: usize) -> Result<(), RangeFailure> {
     let size = n * n;
     if !uses_lanes(n, data.len() / size) {
@@ -62,12 +64,14 @@ pub(crate) fn cholesky_all<T: Float>(data: &mut [T], n: usize, first_matrix: usi
 
 /// Replaces each matrix of a range by its factors L and U, and writes the row exchanges to `pivots`. `first_matrix` is the index of the range's
 /// first matrix in the batch. If `refuse_singular` is true, returns an error for a zero on the diagonal of U.
+#[precompiled]
 pub(crate) fn lu_factor_all<T: Float>(
     data: &mut [T],
-    (rows, columns): (usize, usize),
+    sizes: (usize, usize),
     pivots: &mut [T],
-    (first_matrix, refuse_singular): (usize, bool),
+    options: (usize, bool),
 ) -> Result<(), RangeFailure> {
+    let ((rows, columns), (first_matrix, refuse_singular)) = (sizes, options);
     let size = rows * columns;
     if rows == columns && uses_lanes(rows, data.len() / size) {
         let (mut a, mut p) = (lane_buffer(size), lane_buffer(rows));
@@ -101,12 +105,14 @@ pub(crate) fn lu_factor_all<T: Float>(
 
 /// Writes the inverses of the matrices in `a` to `inverses`. `first_matrix` is the index of the first of these matrices in the batch. If
 /// `refuse_singular` is true, returns an error for a singular matrix.
+#[precompiled]
 pub(crate) fn invert_all<T: Float>(
     a: &[T],
     inverses: &mut [T],
     n: usize,
-    (first_matrix, refuse_singular): (usize, bool),
+    options: (usize, bool),
 ) -> Result<(), RangeFailure> {
+    let (first_matrix, refuse_singular) = options;
     let size = n * n;
     if uses_lanes(n, a.len() / size) {
         let (mut lu, mut x, mut pivots) = (lane_buffer(size), lane_buffer(size), lane_buffer(n));
@@ -140,12 +146,14 @@ pub(crate) fn invert_all<T: Float>(
 
 /// Replaces each matrix B in `b` (`n` rows of `width` elements) by the solution X of A X = B. `first_matrix` is the index of the first of these
 /// matrices in the batch. Returns an error if a matrix A is singular.
+#[precompiled]
 pub(crate) fn solve_all<T: Float>(
     a: &[T],
     b: &mut [T],
-    (n, width): (usize, usize),
+    sizes: (usize, usize),
     first_matrix: usize,
 ) -> Result<(), RangeFailure> {
+    let (n, width) = sizes;
     let size = n * n;
     if !uses_lanes(n.max(width), a.len() / size) {
         return solve_each(a, b, (n, width), (first_matrix, true));
@@ -196,11 +204,12 @@ fn solve_each<T: Float>(
 
 /// Factors `count` matrices of a range. Calls `visit` with the index of a matrix, the diagonal of its factor U, and the sign of its row
 /// exchanges.
+#[precompiled]
 pub(crate) fn lu_diagonals_all<T: Float>(
     a: &[T],
     count: usize,
     n: usize,
-    mut visit: impl FnMut(usize, &[T], T),
+    visit: &mut dyn FnMut(usize, &[T], T),
 ) -> Result<(), RangeFailure> {
     let size = n * n;
     if n == 0 {
@@ -246,12 +255,14 @@ pub(crate) fn lu_diagonals_all<T: Float>(
 
 /// Replaces each matrix B in `b` (`n` rows of `width` elements) by the solution X of A X = B. `a` has the triangular matrices A, one for each
 /// B.
+#[precompiled]
 pub(crate) fn solve_triangular_all<T: Float>(
     part: TriangularPart,
     a: &[T],
     b: &mut [T],
-    (n, width): (usize, usize),
+    sizes: (usize, usize),
 ) -> Result<(), Error> {
+    let (n, width) = sizes;
     let size = n * n;
     if uses_lanes(n.max(width), b.len() / (n * width)) {
         let (mut matrices, mut x) = (lane_buffer(size), lane_buffer(n * width));
@@ -276,12 +287,9 @@ pub(crate) fn solve_triangular_all<T: Float>(
 
 /// Replaces each matrix B `[n, width]` in `b` by the solution X of A X = B. `lu` and `pivots` are the factors of the matrices A, one for each
 /// B.
-pub(crate) fn lu_solve_all<T: Float>(
-    lu: &[T],
-    pivots: &[T],
-    b: &mut [T],
-    (n, width): (usize, usize),
-) -> Result<(), Error> {
+#[precompiled]
+pub(crate) fn lu_solve_all<T: Float>(lu: &[T], pivots: &[T], b: &mut [T], sizes: (usize, usize)) -> Result<(), Error> {
+    let (n, width) = sizes;
     let size = n * n;
     if uses_lanes(n.max(width), b.len() / (n * width)) {
         let (mut matrices, mut p, mut x) = (lane_buffer(size), lane_buffer(n), lane_buffer(n * width));

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use wengert_macros::precompiled;
 use wengert_tensor::{Float, Tensor};
 
 use super::arithmetic::{abs, largest_magnitude, scale, zeros};
@@ -38,12 +39,14 @@ pub(crate) struct Vectors<'a, T> {
 /// # Errors
 ///
 /// If an element is NaN or infinite, the iteration does not converge, or there is not enough memory.
+#[precompiled]
 pub(crate) fn svd<T: Float>(
     a: &[T],
-    [rows, columns]: [usize; 2],
+    sizes: [usize; 2],
     values: &mut [T],
     vectors: Option<Vectors<'_, T>>,
 ) -> Result<(), Failure> {
+    let [rows, columns] = sizes;
     let wide = rows < columns;
     let (height, width) = if wide { (columns, rows) } else { (rows, columns) };
     let mut tall = if wide { transposed(a, [rows, columns])? } else { a.to_vec() };
