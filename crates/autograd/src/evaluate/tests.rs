@@ -227,13 +227,26 @@ fn parts_are_written_into_their_concatenation() {
 /// Returns the sizes `[m, k, n]` of the products of `[m, k]` and `[k, n]` in the plan of `roots`. Also runs the plan, and checks the values.
 fn products(tape: &Tape<f64>, roots: &[Var<'_, f64>]) -> Vec<[usize; 3]> {
     concatenations(tape, roots);
-    let indices: Vec<Index> = roots.iter().map(|root| root.index).collect();
+    let indices: Vec<NodeIndex> = roots.iter().map(|root| root.index).collect();
     let plan = plan(&tape.record.borrow(), &indices, DType::F64, true);
     let sizes = |step: &Step| match &step.work {
         Work::Product([left, right]) | Work::AddedProduct([left, right, _]) => Some([left[0], left[1], right[1]]),
         _ => None,
     };
     plan.steps.iter().filter_map(sizes).collect()
+}
+
+/// Returns the sizes of the products of 5 rows and 5 columns that compute the gradient of `matrix`. Five steps multiply the matrix by one
+/// state after the other.
+fn gradient_products<'t>(
+    tape: &'t Tape<f64>,
+    matrix: Var<'t, f64>,
+    state: Var<'t, f64>,
+    step: impl Fn(Var<'t, f64>) -> Var<'t, f64>,
+) -> Vec<[usize; 3]> {
+    let last = std::iter::successors(Some(state), |state| Some(step(*state))).nth(5).unwrap();
+    let [gradient] = last.sum(..).grad([matrix]);
+    products(tape, &[gradient]).into_iter().filter(|&[m, _, n]| m == 5 && n == 5).collect()
 }
 
 #[test]
@@ -244,19 +257,16 @@ fn the_gradient_of_a_matrix_in_several_products_is_one_product() {
     };
     let matrix = wave(&[5, 5]);
     let [row, column, vector, rows] = [&[1, 5][..], &[5, 1], &[5], &[3, 5]].map(wave);
-    // Five steps multiply the matrix by one state after the other. The gradient is a product over the rows of all states.
-    let gradient = |state: Var<'_, f64>, step: &dyn Fn(Var<'_, f64>) -> Var<'_, f64>| {
-        let last = std::iter::successors(Some(state), |state| Some(step(*state))).nth(5).unwrap();
-        let [gradient] = last.sum(..).grad([matrix]);
-        products(&tape, &[gradient]).into_iter().filter(|&[m, _, n]| m == 5 && n == 5).collect::<Vec<_>>()
-    };
-    assert_eq!(gradient(rows, &|x| x.matmul(matrix).sin()), [[5, 15, 5]]);
-    assert_eq!(gradient(row, &|x| x.matmul(matrix).sin()), [[5, 5, 5]]);
-    assert_eq!(gradient(vector, &|x| x.matmul(matrix).sin()), [[5, 5, 5]]);
-    assert_eq!(gradient(vector, &|x| matrix.matmul(x).sin()), [[5, 5, 5]]);
-    assert_eq!(gradient(column, &|x| matrix.matmul(x).sin()), [[5, 5, 5]]);
+    assert_eq!(gradient_products(&tape, matrix, rows, |x| x.matmul(matrix).sin()), [[5, 15, 5]]);
+    assert_eq!(gradient_products(&tape, matrix, row, |x| x.matmul(matrix).sin()), [[5, 5, 5]]);
+    assert_eq!(gradient_products(&tape, matrix, vector, |x| x.matmul(matrix).sin()), [[5, 5, 5]]);
+    assert_eq!(gradient_products(&tape, matrix, vector, |x| matrix.matmul(x).sin()), [[5, 5, 5]]);
+    assert_eq!(gradient_products(&tape, matrix, column, |x| matrix.matmul(x).sin()), [[5, 5, 5]]);
     // One product for the matrix, and one for its transpose.
-    assert_eq!(gradient(vector, &|x| matrix.t().matmul(matrix.matmul(x)).sin()), [[5, 5, 5], [5, 5, 5]]);
+    assert_eq!(
+        gradient_products(&tape, matrix, vector, |x| matrix.t().matmul(matrix.matmul(x)).sin()),
+        [[5, 5, 5], [5, 5, 5]]
+    );
 }
 
 #[test]
