@@ -275,7 +275,8 @@ struct UpperTail<D, A: Array> {
 
 #[twins]
 impl<A: Array, D: Distribution<A>> Truncated<D, A> {
-    /// Returns `base`, restricted to the values between `low` and `high`. A bound may be infinite.
+    /// Returns `base`, restricted to the values between `low` and `high`. A lower bound of -∞ or an upper bound of ∞
+    /// is no bound. A lower bound of ∞ or an upper bound of -∞ leaves no values.
     ///
     /// # Errors
     ///

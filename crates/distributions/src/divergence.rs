@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 use wengert_special::Array;
 use wengert_tensor::Site;
-use wengert_tensor::ops::{Comparison, Result, try_where_};
+use wengert_tensor::ops::{Comparison, Result};
 
 use crate::combined::Independent;
 use crate::distribution::Distribution;
@@ -131,15 +131,8 @@ divergences! {
         fill_masked(ratio.ln().get()?, &wider, f64::INFINITY)
     };
     Poisson, Poisson: |p, q| {
-        // For large rates, the differences of the rates and of their logarithms nearly cancel. Both are computed from u = (q - p) / p.
-        let is_zero = p.rate.try_eq(0.0)?;
-        let rate = fill_masked(p.rate.clone(), std::slice::from_ref(&is_zero), 1.0)?;
-        let u = ((expr(&q.rate) - &rate) / &rate).masked(&is_zero, 0.0).get()?;
-        let is_far = u.try_lt(-0.5)?;
-        let far = (expr(&q.rate) / &rate).ln().get()?;
-        let logarithm = try_where_(&is_far, &far, &expr(&u).masked(&is_far, 0.0).ln_1p().get()?)?;
-        let divergence = ((expr(&u) - &logarithm) * &rate).get()?;
-        try_where_(is_zero, &q.rate, &divergence)
+        let logarithms = expr(&p.rate).xlogy(expr(&p.rate)) - expr(&p.rate).xlogy(expr(&q.rate));
+        (logarithms - &p.rate + &q.rate).get()
     };
     Bernoulli, Bernoulli: |p, q| trial_divergence(&p.probs, &p.logarithms, &q.logarithms)?.get();
     Binomial, Binomial: |p, q| {

@@ -22,7 +22,7 @@ const MIN_PARALLEL: usize = 1 << 14;
 ///
 /// # Errors
 ///
-/// If memory cannot hold the result, or a contiguous copy of `x`.
+/// If memory cannot hold the result, a contiguous copy of `x`, or the scratch memory of the transform.
 pub(crate) fn transform<T: Float>(map: LineMap, x: &Tensor<T>, at: Site) -> Result<Tensor<T>, Error> {
     let shape = map.shape(x.shape());
     let mut out = Tensor::try_full(&shape, T::ZERO).map_err(|error| with_site(error, at))?;
@@ -106,8 +106,8 @@ enum Plan<T: FftNum> {
 }
 
 impl<T: Real> Plan<T> {
-    /// Returns the number of real numbers that [`transform_part`] needs in addition to its operand and result: a copy of one line, unless
-    /// the copy fits in the result, and the scratch memory of the plan.
+    /// Returns the number of real numbers that [`transform_part`] needs in addition to its operand and result: the scratch memory of
+    /// the plan and, for transforms between real and complex numbers, a copy of one line.
     fn scratch_len(&self, map: LineMap) -> usize {
         match self {
             Plan::Complex(plan) => 2 * plan.get_inplace_scratch_len(),

@@ -44,7 +44,7 @@ use proc_macro::TokenStream;
 /// - `#[in_place(reads(source))]`: operands may have any shape. The result must have the shape of `self`. The operands
 ///   named here, if any, must not partly overlap `self` in memory.
 /// - `#[in_place(by(add_slices), reads(source))]`: like the last form, but calls `add_slices(self, arguments…, site)`,
-///   which writes the result to `self`. This function can reuse the memory of `self`.
+///   which writes the result to `self`. This function must keep the shape of `self`, and can reuse its memory.
 ///
 /// `#[twins(blanket)]` also implements the trait for every type that implements its supertraits. All methods of the trait must have bodies.
 ///

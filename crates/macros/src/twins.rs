@@ -362,7 +362,7 @@ fn in_place_form(attribute: &Attribute) -> Result<InPlaceForm> {
         input.parse::<Token![,]>()?;
         let (name, sources) = names_in_parentheses(input)?;
         if name != "reads" {
-            return Err(Error::new(name.span(), "`by(function)` is followed by `reads(…)`"));
+            return Err(Error::new(name.span(), "`by(function)` must be followed by `reads(…)`"));
         }
         Ok(InPlaceForm::Writes { function: names.remove(0), sources })
     };
@@ -480,7 +480,10 @@ mod tests {
         for form in [quote!(read(other)), quote!(by(add, other), reads(other))] {
             assert_eq!(error(form), Err(message.to_owned()));
         }
-        assert_eq!(error(quote!(by(add), read(other))), Err("`by(function)` is followed by `reads(…)`".to_owned()));
+        assert_eq!(
+            error(quote!(by(add), read(other))),
+            Err("`by(function)` must be followed by `reads(…)`".to_owned())
+        );
         assert!(error(quote!(by(add))).is_err());
         assert!(error(quote!(reads(other) other)).is_err() && error(quote!(Binary::Add, other)).is_err());
         assert!(error(quote!(1 + 1)).is_err() && error(quote!(reads(1))).is_err());

@@ -203,8 +203,8 @@ pub trait Special: Array {
         apply(Function::GammaincInv { upper: true }, broadcast_pair(self, p, at)?, at)
     }
 
-    /// Returns xᵃ⁻¹ e⁻ˣ / Γ(a) with a = `self`: the density of the gamma distribution, accurate for large a. It is 0 for negative x, and
-    /// for a = 0 except at x = 0. NaN for other a.
+    /// Returns xᵃ⁻¹ e⁻ˣ / Γ(a) with a = `self`: the density of the gamma distribution, accurate for large a. For a > 0, it is 0
+    /// for negative x. For a = 0, it is 0, and NaN at x = 0. For a < 0, it is NaN.
     fn try_gamma_density(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gamma_density");
         apply(Function::GammaDensity, broadcast_pair(self, x, at)?, at)

@@ -1,4 +1,4 @@
-//! The two modes of differentiation, and functions that several rules share.
+//! The two products with a Jacobian matrix, and functions that several rules share.
 
 use std::rc::Rc;
 

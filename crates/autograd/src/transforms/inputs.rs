@@ -9,8 +9,8 @@ use super::vmap::{Vmap, array};
 use crate::error::or_raise;
 use crate::{Error, Parameter, Tape, Var};
 
-/// The inputs of a transform such as [`grad`](super::grad). The transformed function gets its variables in the form of the inputs, and the
-/// results have this form too.
+/// The inputs of a transform such as [`grad`](super::grad). The transformed function gets its variables in the form of the inputs, and
+/// gradients have this form too.
 ///
 /// | inputs | the function | the gradient |
 /// |---|---|---|
@@ -34,7 +34,7 @@ use crate::{Error, Parameter, Tape, Var};
 pub trait Inputs: Sized {
     /// The element type of the inputs.
     type Elem: Float;
-    /// A derivative with respect to one input: a tensor, or a variable if the inputs are variables.
+    /// A value, or a derivative with respect to one input: a tensor, or a variable if the inputs are variables.
     type Array;
     /// The value of the function: a number, or a variable if the inputs are variables.
     type Number;

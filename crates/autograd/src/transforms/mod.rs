@@ -13,7 +13,7 @@
 //! | [`hessian`] | `jax.hessian` | `hessian` | one `vjp`, `vmap` of one `jvp` of it |
 //!
 //! All transforms except `infer_in_batches` and [`Vmap`] take a function and its [`Inputs`]. The function's variables and the derivatives
-//! have the form of the inputs:
+//! have the form of the inputs. Only the results of `jvp`, `vmap` and `infer` have the form of the function's result. For example,
 //! `grad(|x| …, &x)` returns one gradient, `grad(|[x, w]| …, [&x, &w])` returns two, and lists and the parameters of a model give a `Vec`.
 //! Tensors that the function captures are constants. To keep a closure in a variable, make it with [`formula!`](crate::formula).
 //!
@@ -319,9 +319,9 @@ pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
 ///
 /// # Errors
 ///
-/// If the function's result belongs to another tape, or an operation in it has no derivative. If the shapes of an input and its direction
-/// differ, the lists of inputs and directions have different lengths, or their maps have different keys. Also returns the errors of
-/// [`value`](Var::value).
+/// If the function's result belongs to another tape, an operation in it has no derivative, a derivative rule returns an error, or the tape
+/// is full. If the shapes of an input and its direction differ, the lists of inputs and directions have different lengths, or their maps
+/// have different keys. Also returns the errors of [`value`](Var::value).
 #[twins]
 pub fn try_jvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) -> Result<(I::Array, I::Array), Error> {
     let at = Site::here("jvp");
@@ -490,6 +490,9 @@ mod tests {
         assert_eq!(jvp(|x| x.detach(), &x, &v), (x.clone(), Tensor::zeros([4])));
         let error = try_jvp(|list| list[0].sum(..), vec![&x], vec![&x, &v]).unwrap_err().to_string();
         assert!(error.contains("expected a direction for each of the 1 inputs, got 2"), "{error}");
+        assert!(try_jvp(|x| x.sum(..), &x, &Tensor::ones([3])).is_err());
+        let named = |key| std::collections::BTreeMap::from([(key, x.clone())]);
+        assert!(try_jvp(|map| map["x"].sum(..), &named("x"), &named("y")).is_err());
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! The Poisson distribution, and the entropy of distributions over counts.
 
 use wengert_special::{Array, Special};
-use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Reductions, Result, try_where_};
+use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Reductions, Result};
 use wengert_tensor::{Scalar, Site, Tensor};
 
-use super::stirling::large_gamma_weight;
 use super::{family, members};
 use crate::distribution::{Distribution, Family, Noise, expand_to_batch, log_density_on_support};
 use crate::expression::{Expr, expr};
@@ -35,9 +34,7 @@ impl<A: Array> Family for Poisson<A> {
     }
 
     fn log_density(&self, k: &A) -> Result<A> {
-        let direct = expr(k).xlogy(expr(&self.rate)) - &self.rate - (expr(k) + 1.0).gammaln();
-        let (is_large, weight) = large_gamma_weight(&(expr(k) + 1.0).get()?, &self.rate)?;
-        try_where_(is_large, &weight, &direct.get()?)
+        (expr(k).xlogy(expr(&self.rate)) - &self.rate - (expr(k) + 1.0).gammaln()).get()
     }
 
     fn distribution_function(&self, k: &A) -> Result<A> {

@@ -1,9 +1,8 @@
 //! The gamma distribution, the inverse gamma distribution and the beta distribution.
 
 use wengert_special::{Array, Special};
-use wengert_tensor::ops::{Comparison, Result, try_where_};
+use wengert_tensor::ops::{Comparison, Result};
 
-use super::stirling::{gamma_entropy, large_beta_weight, large_gamma_weight};
 use super::{family, members};
 use crate::distribution::{Family, Noise};
 use crate::expression::{Expr, expr};
@@ -40,9 +39,7 @@ impl<A: Array> Family for Gamma<A> {
         let infinite = x.try_eq(f64::INFINITY)?;
         let x = expr(x).masked(&infinite, 1.0).get()?;
         let density = a() * rate().ln() + (a() - 1.0).xlogy(expr(&x)) - rate() * &x - a().gammaln();
-        let (is_large, weight) = large_gamma_weight(&self.concentration, &(rate() * &x).get()?)?;
-        let density = try_where_(is_large, &(rate().ln() + &weight).get()?, &density.get()?)?;
-        fill_masked(density, &[infinite], f64::NEG_INFINITY)
+        density.masked(infinite, f64::NEG_INFINITY).get()
     }
 
     fn distribution_function(&self, x: &A) -> Result<A> {
@@ -60,7 +57,8 @@ impl<A: Array> Family for Gamma<A> {
     }
 
     fn entropy_formula(&self) -> Result<A> {
-        (Expr::from(gamma_entropy(&self.concentration)) - expr(&self.rate).ln()).get()
+        let a = || expr(&self.concentration);
+        (a() - expr(&self.rate).ln() + a().gammaln() + (1.0 - a()) * a().digamma()).get()
     }
 
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
@@ -92,10 +90,7 @@ impl<A: Array> Family for InverseGamma<A> {
 
     fn log_density(&self, x: &A) -> Result<A> {
         let (a, rate) = (|| expr(&self.concentration), || expr(&self.rate));
-        let density = a() * rate().ln() - (a() + 1.0) * expr(x).ln() - rate() / x - a().gammaln();
-        // With y = rate / x, the density of x is y² / rate times the density of y.
-        let (is_large, weight) = large_gamma_weight(&self.concentration, &(rate() / x).get()?)?;
-        try_where_(is_large, &(rate().ln() - expr(x).ln() * 2.0 + &weight).get()?, &density.get()?)
+        (a() * rate().ln() - (a() + 1.0) * expr(x).ln() - rate() / x - a().gammaln()).get()
     }
 
     fn distribution_function(&self, x: &A) -> Result<A> {
@@ -117,8 +112,8 @@ impl<A: Array> Family for InverseGamma<A> {
     }
 
     fn entropy_formula(&self) -> Result<A> {
-        let a = &self.concentration;
-        (Expr::from(gamma_entropy(a)) + expr(&self.rate).ln() - expr(a).digamma() * 2.0).get()
+        let a = || expr(&self.concentration);
+        (a() + expr(&self.rate).ln() + a().gammaln() - (a() + 1.0) * a().digamma()).get()
     }
 
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {
@@ -153,9 +148,7 @@ impl<A: Array> Family for Beta<A> {
 
     fn log_density(&self, x: &A) -> Result<A> {
         let (a, b) = (|| expr(&self.concentration1), || expr(&self.concentration0));
-        let density = (a() - 1.0).xlogy(expr(x)) + (b() - 1.0).xlog1py(-expr(x)) - a().betaln(b());
-        let (is_large, weight) = large_beta_weight(&self.concentration1, &self.concentration0, x)?;
-        try_where_(is_large, &weight, &density.get()?)
+        ((a() - 1.0).xlogy(expr(x)) + (b() - 1.0).xlog1py(-expr(x)) - a().betaln(b())).get()
     }
 
     fn distribution_function(&self, x: &A) -> Result<A> {
@@ -174,11 +167,10 @@ impl<A: Array> Family for Beta<A> {
     }
 
     fn entropy_formula(&self) -> Result<A> {
-        // The entropies of gamma distributions contain all large terms, which cancel in each of them.
-        let (a, b) = (&self.concentration1, &self.concentration0);
-        let total = (expr(a) + b).get()?;
-        let parts = Expr::from(gamma_entropy(a)) + Expr::from(gamma_entropy(b));
-        (parts - Expr::from(gamma_entropy(&total)) - expr(&total).digamma()).get()
+        let (a, b) = (|| expr(&self.concentration1), || expr(&self.concentration0));
+        let total = (a() + b()).get()?;
+        let slopes = (a() - 1.0) * a().digamma() + (b() - 1.0) * b().digamma();
+        (a().betaln(b()) - slopes + (expr(&total) - 2.0) * expr(&total).digamma()).get()
     }
 
     fn draw(&self, noise: Noise<'_, A>) -> Result<A> {

@@ -4,7 +4,6 @@ pub(crate) mod counts;
 pub(crate) mod exponential;
 pub(crate) mod gamma;
 pub(crate) mod normal;
-pub(crate) mod stirling;
 pub(crate) mod student;
 pub(crate) mod trials;
 pub(crate) mod uniform;

@@ -2,12 +2,11 @@
 
 use wengert_macros::twins;
 use wengert_special::{Array, Special};
-use wengert_tensor::ops::{Activations, Arithmetic, Comparison, Functions, IntoArray, Operand, Result, try_where_};
+use wengert_tensor::ops::{Activations, Arithmetic, Comparison, Functions, IntoArray, Operand, Result};
 use wengert_tensor::{Scalar, Site};
 
 use super::accessor;
 use super::counts::{sum_entropy_over_counts, times_log};
-use super::stirling::large_beta_weight;
 use crate::distribution::{Family, Noise, to_array};
 use crate::expression::{Expr, expr, log_probabilities};
 use crate::quantile::{CountFamily, count_quantile};
@@ -170,11 +169,7 @@ impl<A: Array> Family for Binomial<A> {
         let failures = (expr(&self.total_count) - k).get()?;
         // The binomial coefficient C(n, k) of n trials is 1 / ((n + 1) B(k + 1, n - k + 1)), where B is the beta function.
         let count = (expr(k) + 1.0).betaln(expr(&failures) + 1.0) + (expr(&self.total_count) + 1.0).ln();
-        let direct = self.logarithm(k, &failures)? - count;
-        let (is_large, weight) =
-            large_beta_weight(&(expr(k) + 1.0).get()?, &(expr(&failures) + 1.0).get()?, &self.probs)?;
-        let large = expr(&weight) - (expr(&self.total_count) + 1.0).ln();
-        try_where_(is_large, &large.get()?, &direct.get()?)
+        (self.logarithm(k, &failures)? - count).get()
     }
 
     fn distribution_function(&self, k: &A) -> Result<A> {

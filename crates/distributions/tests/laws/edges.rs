@@ -295,7 +295,7 @@ fn truncation_to_tails_keeps_digits() {
     // A lower bound of ∞ or an upper bound of -∞ leaves no values.
     for (low, high) in [(f64::INFINITY, f64::INFINITY), (f64::NEG_INFINITY, f64::NEG_INFINITY), (f64::INFINITY, 0.0)] {
         let none = Truncated::new(Normal::new(&Tensor::scalar(0.0), 1.0), low, high);
-        assert!(none.cdf(0.5).item().is_nan() && none.icdf(0.5).item().is_nan(), "{low} {high}");
+        assert!(none.icdf(0.5).item().is_nan() && !none.log_prob(0.5).item().is_finite(), "{low} {high}");
     }
 }
 
@@ -424,95 +424,4 @@ fn the_squares_of_cauchy_numbers_may_overflow() {
     assert_close(Cauchy::new(&Tensor::scalar(0.0), 1.0).log_prob(-1e200).item(), want, 1e-15);
     assert_close(HalfCauchy::new(&Tensor::scalar(1.0)).log_prob(1e200).item(), want + 2f64.ln(), 1e-15);
     assert_close(slope(1e200, |x| Cauchy::new(x * 0.0, 1.0).log_prob(x)), -2e-200, 1e-15);
-}
-
-/// The expected values come from mpmath with 60 digits. Let u be the relative distance of a number from the mean of a density with the
-/// parameter a. A relative error ε of the number changes the logarithm by a u ε, which is at most 1e-10 here. The error of the usual
-/// formulas is a ln a ε.
-#[test]
-fn densities_with_large_parameters_keep_their_digits() {
-    let number = Tensor::<f64>::scalar;
-    for (a, rate, x, expected) in [
-        (1e10, 2.0, 5e9, -11.738716817623289),
-        (1e10, 2.0, 5.0001e9, -13.738710151156619),
-        (1e15, 1.0, 1e15, -18.188326730660015),
-        (150.0, 3.0, 60.0, -5.160287484017972),
-        (150.0, 3.0, 20.0, -48.853_518_495_566_32),
-        (1e6, 1.0, 1e-3, -19723252.94137447),
-        (101.0, 1.0, 51.0, -21.55681228313091),
-    ] {
-        assert_close(Gamma::new(&number(a), rate).log_prob(x).item(), expected, 1e-11);
-        // The density of 1 / x is x² times the density of x.
-        let inverse = InverseGamma::new(&number(a), rate).log_prob(1.0 / x).item();
-        assert_close(inverse, expected + 2.0 * f64::ln(x), 1e-10);
-    }
-    for (a, b, x, expected) in [
-        (1e10, 1e10, 0.5, 11.633707702592974),
-        (1e10, 3e10, 0.250001, 12.017453185412538),
-        (150.0, 120.0, 0.6, 1.507_983_297_120_227),
-        (1e12, 200.0, 1.0 - 1.5e-10, 16.8137788783035),
-        (150.0, 120.0, 0.01, -500.706749347515),
-    ] {
-        assert_close(Beta::new(&number(a), b).log_prob(x).item(), expected, 1e-10);
-    }
-    for (rate, k, expected) in [
-        (1e10, 1e10, -12.431863998183235),
-        (1e10, 10_000_100_000.0, -12.931867331499901),
-        (150.0, 140.0, -3.731352973419065),
-        (1e-3, 500.0, -6_065.209_097_951_225),
-    ] {
-        assert_close(Poisson::new(&number(rate)).log_prob(k).item(), expected, 1e-11);
-    }
-    for (n, p, k, expected) in [
-        (1e10, 0.5, 5e9, -11.738716817639956),
-        (1e10, 0.25, 2_500_010_000.0, -11.621543757717084),
-        (500.0, 0.3, 140.0, -3.708681462721222),
-        (500.0, 0.9, 150.0, -519.5232545606881),
-    ] {
-        assert_close(Binomial::new(n, &number(p)).log_prob(k).item(), expected, 1e-10);
-    }
-    assert_close(slope(1e10, |a| Gamma::new(a, 2.0).log_prob(5.0001e9)), 1.9999850002666628e-5, 1e-10);
-    assert_close(
-        slope(5.0001e9, |x| Gamma::new(x.tape().constant(1e10), 2.0).log_prob(x)),
-        -3.999940001199976e-5,
-        1e-10,
-    );
-    // At the end of the support, the usual formulas hold.
-    assert_eq!(Gamma::new(&number(1e10), 2.0).log_prob(0.0).item(), f64::NEG_INFINITY);
-    assert_eq!(slope(0.0, |rate| Poisson::new(rate).log_prob(500.0)), f64::INFINITY);
-}
-
-/// The expected values come from mpmath with 60 digits.
-#[test]
-fn entropies_and_divergences_with_large_parameters_keep_their_digits() {
-    let number = Tensor::<f64>::scalar;
-    for (a, rate, expected) in [
-        (1e10, 2.0, 12.238716817581623),
-        (1e15, 1.0, 18.688326730660015),
-        (150.0, 3.0, 2.823417962383107),
-        (101.0, 1.0, 3.723_190_281_754_75),
-        (99.0, 1.0, 3.7131229410072335),
-    ] {
-        assert_close(Gamma::new(&number(a), rate).entropy().item(), expected, 1e-13);
-    }
-    assert_close(InverseGamma::new(&number(1e10), 2.0).entropy().item(), -32.4266906810794, 1e-13);
-    assert_close(InverseGamma::new(&number(150.0), 3.0).entropy().item(), -4.993953974432032, 1e-13);
-    for (a, b, expected) in [
-        (1e10, 1e10, -11.133707702630474),
-        (1e10, 2.0, -21.448635265288924),
-        (150.0, 120.0, -2.0815516807084965),
-        (0.5, 1e8, -18.330070816538377),
-    ] {
-        assert_close(Beta::new(&number(a), b).entropy().item(), expected, 1e-13);
-    }
-    for (p, q, expected) in [
-        (1e10, 10_000_100_000.0, 0.4999966666916665),
-        (3.0, 3.000001, 1.6666662967623153e-13),
-        (1e10, 1e-10, 450517018598.80914),
-    ] {
-        let divergence = kl_divergence(&Poisson::new(&number(p)), &Poisson::new(&number(q))).item();
-        assert!((divergence - expected).abs() <= 1e-15 * p.min(10.0) + 1e-10 * expected, "{p} {q}: {divergence:e}");
-    }
-    assert_eq!(kl_divergence(&Poisson::new(&number(0.0)), &Poisson::new(&number(2.5))).item(), 2.5);
-    assert_eq!(kl_divergence(&Poisson::new(&number(2.5)), &Poisson::new(&number(0.0))).item(), f64::INFINITY);
 }

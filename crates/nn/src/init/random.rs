@@ -88,7 +88,7 @@ pub fn try_truncated_normal<T: Float>(
 /// Returns a tensor of `shape` with elements that `draw` returns one after the other, in row-major order.
 #[track_caller]
 pub(super) fn draw_tensor<T: Float>(shape: &Shape, mut draw: impl FnMut() -> f64) -> Result<Tensor<T>, Error> {
-    let mut draw_tensor = Tensor::try_full(shape, T::ZERO)?;
-    draw_tensor.make_mut().iter_mut().for_each(|element| *element = T::from_f64(draw()));
-    Ok(draw_tensor)
+    let mut draws = Tensor::try_full(shape, T::ZERO)?;
+    draws.make_mut().iter_mut().for_each(|element| *element = T::from_f64(draw()));
+    Ok(draws)
 }

@@ -114,7 +114,7 @@ impl<T: Float> DecayedParameter<T> {
 }
 
 /// Returns the number between `start` and `end` at the share `weight` of the way. It is `end` for the weight 1, also if `start` is much larger
-/// than `end`. PyTorch: `lerp`.
+/// than `end`, but NaN if `end - start` is infinite. PyTorch: `lerp`.
 #[inline(always)]
 pub(super) fn lerp<T: Float>(start: T, end: T, weight: T) -> T {
     if weight < T::from_f64(0.5) { start + weight * (end - start) } else { end - (end - start) * (T::ONE - weight) }

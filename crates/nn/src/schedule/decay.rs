@@ -167,7 +167,9 @@ impl PolynomialLR {
 
 impl Schedule for PolynomialLR {
     fn lr(&self, step: u64) -> f64 {
-        let rest = if step < self.steps { 1.0 - step as f64 / self.steps as f64 } else { 0.0 };
-        self.lr * libm::pow(rest, self.power)
+        if step >= self.steps && self.power != 0.0 {
+            return 0.0;
+        }
+        self.lr * libm::pow((1.0 - step as f64 / self.steps as f64).max(0.0), self.power)
     }
 }

@@ -13,15 +13,16 @@ use crate::evaluate::dot;
 /// this is the first direction, -g, returns a multiple of it.
 pub(super) fn direction<T: Float>(objective: &mut Objective<'_, T>, point: &Point) -> Result<Vec<f64>> {
     let size: f64 = point.gradient.iter().map(|g| g.abs()).sum();
-    // Squares of the gradient must not overflow. The direction is proportional to the gradient.
-    let unit = if size > 1e100 && size.is_finite() { size } else { 1.0 };
+    // Squares of the gradient, and products with the Hessian, must not overflow. If the gradient is divided by a number, so is the
+    // direction. A power of 2 changes no digits.
+    let unit = if size > 1.0 && size.is_finite() { 2f64.powi(size.log2() as i32) } else { 1.0 };
     let gradient: Vec<f64> = point.gradient.iter().map(|g| g / unit).collect();
     let direction = direction_of_gradient(objective, &point.x, &gradient, size / unit * size.sqrt().min(0.5))?;
     Ok(direction.into_iter().map(|d| d * unit).collect())
 }
 
-/// Returns d with H d ≈ -`gradient` for the Hessian H at the point `x`. The sum of the absolute values of the residual H d + `gradient` is at most
-/// `tolerance`, unless the iteration ends early.
+/// Returns d with H d ≈ -`gradient` for the Hessian H at the point `x`. The sum of the absolute values of the residual H d + `gradient` is
+/// at most `tolerance`, unless the iteration ends early.
 fn direction_of_gradient<T: Float>(
     objective: &mut Objective<'_, T>,
     x: &[f64],

@@ -191,6 +191,9 @@ fn the_ends_of_minimisations() {
         let found = newton.call(|x| (x - 3.0).square().sum(..) * scale, &Tensor::from([1.0f64, 7.0]));
         assert_eq!((found.end, found.x.to_vec()), (MinimizeEnd::Gtol, vec![3.0, 3.0]), "{scale:e}");
     }
+    let newton = Minimize::new().method(MinimizeMethod::NewtonCg).gtol(0.0);
+    let found = newton.call(|x| (x - 3.0).square().sum(..) * 2f64.powi(100), &Tensor::from([1.0f32, 7.0]));
+    assert_eq!((found.end, found.x.to_vec()), (MinimizeEnd::Gtol, vec![3.0, 3.0]));
     let error = Minimize::new().try_call(|x| x.log().sum(..), &Tensor::scalar(-1.0f64)).unwrap_err();
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");
     assert!(matches!(Minimize::new().try_call(|x| x, &start), Err(Error::Autograd(_))));

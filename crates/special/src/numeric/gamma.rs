@@ -88,8 +88,8 @@ fn weight(a: f64, x: f64) -> f64 {
     (a * log1p_minus((x - a) / a, x / a) - stirling_error(a)).exp() / (2.0 * PI * a).sqrt()
 }
 
-/// Computes the density xᵃ⁻¹ e⁻ˣ / Γ(a) of the gamma distribution; 0 for x < 0. For a = 0, the density is its limit 0, except at x = 0. NaN for
-/// other a.
+/// Computes the density xᵃ⁻¹ e⁻ˣ / Γ(a) of the gamma distribution. For a > 0, it is 0 for negative x. For a = 0, it is the limit
+/// 0, and NaN at x = 0. For a < 0, it is NaN.
 pub(crate) fn gamma_density(a: f64, x: f64) -> f64 {
     if a.is_nan() || a < 0.0 || x.is_nan() || a == 0.0 && x == 0.0 {
         return f64::NAN;

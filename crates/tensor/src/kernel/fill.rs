@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn strided_elements_are_picked() {
-        for (stride, count) in (-2..7).flat_map(|stride| [1, 2, 7, 16, 17, 63].map(|count| (stride, count))) {
+        for (stride, count) in (-2..7).flat_map(|stride| (1..=17).chain([63]).map(move |count| (stride, count))) {
             for more in [0, 1, 9] {
                 let last = (count as isize - 1) * stride;
                 let x: Vec<isize> = (0..last.abs() + 1 + more).collect();

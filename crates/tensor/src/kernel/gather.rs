@@ -50,9 +50,10 @@ pub(crate) struct Planes {
 }
 
 impl Planes {
-    /// Returns the planes of images `[.., channels, height, width]`, which are read at `count` points per plane.
-    pub(crate) fn new([channels, height, width]: [usize; 3], count: usize) -> Self {
-        let is_copied = height.saturating_mul(width) <= count.saturating_mul(MAX_COPIED_PER_POINT);
+    /// Returns the planes of images `[.., channels, height, width]`, which are read at `count` points per plane. If `has_neighbours` is true, a
+    /// point reads several elements. Only then may the planes be copied, because a single element needs only one check.
+    pub(crate) fn new([channels, height, width]: [usize; 3], count: usize, has_neighbours: bool) -> Self {
+        let is_copied = has_neighbours && height.saturating_mul(width) <= count.saturating_mul(MAX_COPIED_PER_POINT);
         Planes { height, width, channels, count, margin: if is_copied { MARGIN } else { 0 } }
     }
 

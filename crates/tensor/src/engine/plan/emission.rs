@@ -108,9 +108,9 @@ impl Placements<'_> {
         readers.into_iter().filter_map(|(id, found)| several(id, found)).filter(transposed).collect()
     }
 
-    /// Returns the step of a value that no kernel (fused program) computes. If `is_copied` is true, the step of a view copies the
+    /// Returns the step of a value that no kernel (fused program) computes. If `must_copy` is true, the step of a view copies the
     /// elements in row-major order.
-    fn separate_step(&self, id: Id, is_copied: bool, buffers: &mut BufferIndices) -> Step {
+    fn separate_step(&self, id: Id, must_copy: bool, buffers: &mut BufferIndices) -> Step {
         let value = self.values.list[id as usize];
         let reads = self.reads(id).iter().map(|&read| self.operand_ref(read, buffers)).collect();
         let work = match value.definition {
@@ -120,10 +120,10 @@ impl Placements<'_> {
                 // A reshape of an operand that is expanded to many elements is copied. The planner would reshape the operand before its
                 // expansion if this were possible. If memory cannot hold the copy, the run fails at once. With a view instead of a copy,
                 // later steps would run over all elements, which may take years.
-                let copies = matches!(view, View::Reshape(_))
+                let copies_expansion = matches!(view, View::Reshape(_))
                     && from.numel() >= MANY_TERMS
                     && from.numel() != self.values.shape(x).numel();
-                if is_copied || copies {
+                if must_copy || copies_expansion {
                     Work::Copy(view.clone(), from.clone())
                 } else {
                     Work::View(view.clone(), from.clone())

@@ -83,7 +83,7 @@ impl Values {
 
     /// Returns the value of `view` of `x`, which has the shape `from` before the view and `to` after it. With `simplify`, merges two
     /// successive permutations or reshapes into one. Also leaves out reshapes, and pairs of permutations, that change nothing. A permutation
-    /// that only moves dimensions of size 1 counts as a reshape.
+    /// that only moves dimensions of size 1 counts as a reshape, unless `x` is expanded or is a permutation itself.
     fn whole_view(&mut self, mut view: View, mut x: Id, from: &Shape, to: &Shape, node: NodeIndex) -> Id {
         let mut source = self.intern_shape(from);
         let result = self.intern_trimmed(to);
@@ -91,8 +91,13 @@ impl Values {
             let own = self.list[x as usize];
             // True if the shapes of `x` and of the result differ only in leading dimensions of size 1.
             let is_same = |values: &Self, x: Id| values.list[x as usize].shape == result;
+            // A permutation of a permutation is joined with it below. A reshape of an expanded value could copy it.
+            let is_permuted = |values: &Self| match own.definition {
+                Definition::View(inner, ..) => matches!(values.views[inner], View::Permute(_)),
+                _ => false,
+            };
             let is_expanded = self.shape(x).numel() != from.numel();
-            if matches!(&view, View::Permute(axes) if !is_expanded && keeps_order(axes, from)) {
+            if matches!(&view, View::Permute(axes) if !is_expanded && !is_permuted(self) && keeps_order(axes, from)) {
                 view = View::Reshape(to.clone());
             }
             if matches!(view, View::Reshape(_)) && is_same(self, x) {

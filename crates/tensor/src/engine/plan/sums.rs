@@ -5,7 +5,7 @@
 //! |---|---|
 //! | of adjoints of slices; each term is 0 outside one slice | one concatenation of the nonzero parts |
 //! | of adjoints of slices that shift the same value | a sum of slices of the value, which is padded with zeros once |
-//! | of products of a transposed and another matrix, Σ xᵢᵀ gᵢ | one product over all rows, [x₁; x₂; …]ᵀ [g₁; g₂; …] |
+//! | of products of a transposed and another matrix, or of a column and a row, Σ xᵢᵀ gᵢ | one product over all rows, [x₁; x₂; …]ᵀ [g₁; g₂; …] |
 //!
 //! The first kind of sum is the gradient of a sequence that is read step by step. The second kind is the gradient of a sum of neighbours,
 //! as in a finite difference. The third kind is the gradient of a weight by which every step multiplies few rows. Terms are reordered, so
@@ -36,7 +36,7 @@ struct Shift {
     by: isize,
 }
 
-/// The matrices x and g of a product xᵀ g. If they have a single row, x may be that row as a column.
+/// The matrices x and g of a product xᵀ g. If g has one row, x may have the shape `[k, 1]` instead of `[1, k]`.
 type Product = [ShapedValue; 2];
 
 /// The terms of a sum, sorted by kind: adjoints of slices, products, transposed products, and others.
@@ -287,7 +287,7 @@ impl Rewriting {
         terms.into_iter().reduce(add).unwrap_or_else(|| unreachable!("a sum has terms"))
     }
 
-    /// Returns the rewritten matrix x of a product xᵀ g. If x is a row as a column, defines the row.
+    /// Returns the rewritten matrix x of a product xᵀ g. If g has one row and x has the shape `[k, 1]`, returns x in the shape `[1, k]`.
     fn define_rows(&mut self, x: ShapedValue, g: ShapedValue, node: NodeIndex) -> ShapedValue {
         let ((x, from), rows) = (self.operand(x), self.values.shapes[g.1][0]);
         if rows != 1 || self.values.shapes[from][0] == 1 {

@@ -67,8 +67,8 @@ macro_rules! kernels {
 kernels!(f32);
 kernels!(f64);
 
-/// Applies [`FloatMath::by_table`], which reads values from a table, to a block. Returns false if there is no table for the operation, the
-/// element type or the instruction set. Then the elements of `out` are unspecified.
+/// Applies [`FloatMath::by_table`] to a block. Returns false if it does not support the operation, the element type or the instruction set.
+/// Then the elements of `out` are unspecified.
 fn map_by_table<T: FloatMath>(op: Unary, x: Operand<T>, out: &mut [T]) -> bool {
     let mut done = false;
     by_slices(x, out, |from, to| done = T::by_table(op, from, to));
@@ -425,7 +425,7 @@ macro_rules! narrowed {
 }
 
 /// Computes ln |Γ(x)| of elements of f32 in f64. The functions of positive and of negative numbers have a loop each. The second loop runs
-/// only if not all numbers are positive. The crate `libm` computes the results that both loops leave out.
+/// only if there are negative numbers. The crate `libm` computes the results that both loops leave out.
 #[inline(always)]
 fn map_log_gamma<T: FloatMath, const FMA: bool>(x: Operand<T>, out: &mut [T]) {
     by_slices(
@@ -433,22 +433,21 @@ fn map_log_gamma<T: FloatMath, const FMA: bool>(x: Operand<T>, out: &mut [T]) {
         out,
         #[inline(always)]
         |from, to| {
-            let mut all = true;
-            for i in 0..to.len() {
-                all &= wide::has_log_gamma(from[i].to_f64());
-                to[i] = T::from_f64(wide::log_gamma::<FMA>(from[i].to_f64()));
-            }
-            if all {
-                return;
-            }
-            let mut any = false;
+            let (mut all, mut any_negative) = (true, false);
             for i in 0..to.len() {
                 let x = from[i].to_f64();
-                let other = T::from_f64(wide::log_gamma_of_negative::<FMA>(x));
-                to[i] = if wide::has_log_gamma(x) { to[i] } else { other };
-                any |= is_nan(to[i]);
+                (all, any_negative) = (all & wide::has_log_gamma(x), any_negative | (x < 0.0));
+                let value = if wide::has_log_gamma(x) { wide::log_gamma::<FMA>(x) } else { f64::NAN };
+                to[i] = T::from_f64(value);
             }
-            if any {
+            if any_negative {
+                for i in 0..to.len() {
+                    let x = from[i].to_f64();
+                    let other = T::from_f64(wide::log_gamma_of_negative::<FMA>(x));
+                    to[i] = if wide::has_log_gamma(x) { to[i] } else { other };
+                }
+            }
+            if !all {
                 for i in 0..to.len() {
                     if is_nan(to[i]) {
                         to[i] = T::from_f64(libm::lgamma(from[i].to_f64()));

@@ -424,7 +424,11 @@ mod tests {
                 x.try_pow(number.abs()).map(drop),
                 x.try_pow_(number.abs()),
                 x.try_gcd(number).map(drop),
+                x.try_bitwise_left_shift(number.abs()).map(drop),
                 x.try_fill_(number),
+                x.try_copy_(number),
+                x.try_index_set(&crate::index_items![0], number).map(drop),
+                x.try_index_set_(&crate::index_items![0], number),
                 x.try_masked_fill(&mask, number).map(drop),
                 x.try_masked_fill_(&mask, number),
                 x.try_index_fill(0, &index, number).map(drop),
@@ -440,6 +444,10 @@ mod tests {
         assert_eq!(refused.sentence(), "value cannot be converted to type int64_t without overflow");
         x.fill_(-1);
         assert_eq!(x.to_vec(), [255; 3]);
+        assert_eq!(x.pad(&[1, 0], crate::ops::PadMode::Constant(-1.0)).to_vec(), [255; 4]);
+        // These functions ask only whether a number is 0.
+        assert_eq!(x.logical_and(256).to_vec(), [true; 3]);
+        assert_eq!(mask.logical_xor(2.5).to_vec(), [false, true, false]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary}
 /// including itself. No gradient flows through a comparison.
 ///
 /// Integers and truth values are compared exactly with a number of any size or fraction: `lt(2.5)` of integers, and `lt(300)` of bytes.
-/// PyTorch wraps 300 around to 44 beside bytes.
+/// PyTorch wraps 300 around to 44 beside bytes. The only exception is 2⁶³ beside `i64`, which counts as 2⁶³ - 1.
 ///
 /// ```
 /// # use wengert_tensor::prelude::*;
@@ -152,7 +152,14 @@ impl<T: Element> Tensor<T> {
 /// Broadcasts both operands and returns the masks of their nonzero elements. Callers combine the masks: the product is "and", the maximum
 /// is "or", and the comparison ≠ is "exclusive or".
 fn nonzero_masks<A: TensorLike>(x: &A, other: impl Operand<A>, at: Site) -> Result<(A::Mask, A::Mask), A::Error> {
-    let (x, y) = broadcast_two(x, other, at)?;
+    let (x, y) = match other.number() {
+        // The element type may not have the number, for example 256 beside bytes.
+        Some(number) => {
+            let value = if number == 0.0 { A::Elem::ZERO } else { A::Elem::ONE };
+            (x.clone(), expand_number(x, value, &x.shape(), at)?)
+        }
+        None => broadcast_two(x, other, at)?,
+    };
     Ok((x.apply_nonzero(at)?, y.apply_nonzero(at)?))
 }
 

@@ -11,8 +11,8 @@ use crate::ops::elementwise::arithmetic::{check_exponent, root};
 use crate::ops::elementwise::mixed::masked_fill;
 use crate::ops::primitive::eager::check_binary;
 use crate::ops::primitive::pair::{
-    broadcast_operand_shapes, broadcast_two_under, check_in_place_shape, check_number, expand, expand_number,
-    expand_scalar,
+    broadcast_operand_shapes, broadcast_two_under, check_fits, check_in_place_shape, check_number, expand,
+    expand_number, expand_scalar,
 };
 use crate::ops::{Argument, MaskOperand, Operand, TensorLike};
 use crate::shape::compat::{BroadcastRule, Resolved};
@@ -111,6 +111,7 @@ pub trait InPlace: TensorLike {
     /// position in memory, or memory cannot hold the result.
     fn try_copy_(&mut self, other: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("copy_");
+        check_fits::<Self>(other.number(), at)?;
         let other = other.into_argument(self)?;
         self.check_write(array(&other), at)?;
         let shape = self.shape();

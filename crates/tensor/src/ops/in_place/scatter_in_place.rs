@@ -5,7 +5,7 @@
 use wengert_macros::twins;
 
 use crate::ops::index::scatter::{index_put, index_set, masked_scatter};
-use crate::ops::primitive::pair::check_in_place_shape;
+use crate::ops::primitive::pair::{check_fits, check_in_place_shape};
 use crate::ops::{Argument, ArrayOperand, InPlace, IndexItem, Operand};
 use crate::shape::broadcast;
 use crate::{Error, Number, Site, Tensor};
@@ -51,6 +51,7 @@ pub trait ScatterInPlace: InPlace {
     /// overlaps `self`.
     fn try_index_set_(&mut self, items: &[IndexItem], value: impl Operand<Self>) -> Result<(), Self::Error> {
         let at = Site::here("index_set_");
+        check_fits::<Self>(value.number(), at)?;
         let value = value.into_argument(self)?;
         if crate::ops::index::items::is_view(items) {
             let source = if let Argument::Array(value) = &value { Some(value) } else { None };

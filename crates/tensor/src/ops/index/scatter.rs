@@ -13,7 +13,7 @@ use crate::ops::index::replace::{
     write_nothing,
 };
 use crate::ops::index::resolve::whole_mask;
-use crate::ops::primitive::pair::{broadcast_shape, expand_number, expand_scalar};
+use crate::ops::primitive::pair::{broadcast_shape, check_fits, expand_number, expand_scalar};
 use crate::ops::{Argument, ArrayOperand, Compose, IndexItem, Operand, Result, TensorLike};
 use crate::shape::broadcast::expands;
 use crate::shape::dims;
@@ -123,8 +123,10 @@ pub trait Scatter: TensorLike {
     /// assert_eq!(x.index_set(&index_items![.., 1..], 5.0), Tensor::from([[0.0, 5.0, 5.0], [0.0, 5.0, 5.0]]));
     /// ```
     fn try_index_set(&self, items: &[IndexItem], value: impl Operand<Self>) -> Result<Self> {
+        let at = Site::here("index_set");
+        check_fits::<Self>(value.number(), at)?;
         let (value, mut result) = (value.into_argument(self)?, self.clone());
-        index_set(&mut result, items, value, Site::here("index_set"))?;
+        index_set(&mut result, items, value, at)?;
         Ok(result)
     }
 

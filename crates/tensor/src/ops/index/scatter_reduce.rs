@@ -202,26 +202,29 @@ struct RecordedReduction<'a, A> {
 }
 
 impl<A: TensorLike<Elem: Float>> RecordedReduction<'_, A> {
-    /// Returns `values`, an array of the shape of `x`. If `include_self` is false, the elements that are targets of a source are replaced
-    /// by 0.
-    fn starting_values(&self, values: &A) -> Result<A> {
-        if self.include_self { Ok(values.clone()) } else { values.replace_where(&self.targeted()?, 0.0, self.at) }
-    }
-
     /// Returns a mask that is true at the elements of the result that have sources.
     fn targeted(&self) -> Result<A::Mask> {
         self.x.constant_mask(&self.targets.counts.compare(Compare::Gt, 0, self.at)?, self.at)
     }
 
-    /// Returns the starting values of `values`, with `terms`, one for each source, added to the targets of their sources.
-    fn sums_of(&self, values: &A, terms: &A) -> Result<A> {
-        let mut sums = self.starting_values(values)?;
+    /// Returns the mask of the elements whose own value does not count: the elements with sources, if `include_self` is false.
+    fn replaced(&self) -> Result<Option<A::Mask>, A::Error> {
+        if self.include_self { Ok(None) } else { self.targeted().map(Some) }
+    }
+
+    /// Returns `values`, an array of the shape of `x`, with 0 where `replaced` is true, and with `terms`, one for each source, added to the
+    /// targets of their sources.
+    fn sums_of(&self, values: &A, terms: &A, replaced: Option<&A::Mask>) -> Result<A> {
+        let mut sums = match replaced {
+            Some(mask) => values.replace_where(mask, 0.0, self.at)?,
+            None => values.clone(),
+        };
         add_at(&mut sums, &self.targets.positions, terms, self.at)?;
         Ok(sums)
     }
 
     fn sums(&self) -> Result<A> {
-        self.sums_of(self.x, self.source)
+        self.sums_of(self.x, self.source, self.replaced()?.as_ref())
     }
 
     fn means(&self) -> Result<A> {
@@ -246,7 +249,8 @@ impl<A: TensorLike<Elem: Float>> RecordedReduction<'_, A> {
         if include_self {
             extreme = extreme.apply_binary(op, &own, at)?;
         }
-        let value = A::apply_select(&self.targeted()?, &extreme, &own, at)?;
+        let targeted = self.targeted()?;
+        let value = A::apply_select(&targeted, &extreme, &own, at)?;
         // The derivative of each element of the result is the derivative of a mean: the mean of the sources that equal the largest or
         // smallest one. If `include_self` is true, the element of `x` counts as a source. An element without sources is its own mean. No
         // source equals a result that is NaN, so the count is 0. The gradient is multiplied by 0 or 1 and not selected by a mask, so that 0
@@ -259,7 +263,9 @@ impl<A: TensorLike<Elem: Float>> RecordedReduction<'_, A> {
         };
         let (terms, count) = ties(source, &value.apply_take(&targets.positions, at)?)?;
         let (own_terms, own_count) = ties(x, &value)?;
-        let (total, count) = (self.sums_of(&own_terms, &terms)?, self.sums_of(&own_count, &count)?);
+        let replaced = if include_self { None } else { Some(&targeted) };
+        let total = self.sums_of(&own_terms, &terms, replaced)?;
+        let count = self.sums_of(&own_count, &count, replaced)?;
         total.apply_binary(Binary::Div, &count, at)?.with_value(&value, at)
     }
 }

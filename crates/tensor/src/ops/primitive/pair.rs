@@ -152,7 +152,7 @@ impl<T: Element> Operand<Tensor<T>> for Tensor<T> {
 impl<T: Element> ArrayOperand<Tensor<T>> for Tensor<T> {}
 
 /// Converts `value` to an element. Beside `u8`, a whole number wraps around, as an integer does; [`Scalar::from_f64`] would saturate.
-fn from_f64<T: Scalar>(value: f64) -> T {
+pub(crate) fn from_f64<T: Scalar>(value: f64) -> T {
     if T::DTYPE == DType::U8 && value.fract() == 0.0 { T::from_i64(value as i64) } else { T::from_f64(value) }
 }
 
@@ -202,7 +202,7 @@ impl<A: TensorLike> Operand<A> for bool {
 const I64_BOUND: f64 = 9_223_372_036_854_775_808.0;
 
 /// Refuses a number beside integers or truth values if the result of an operation would need another element type. This is a number that is
-/// not whole or is beyond `i64`. Beside truth values, it is every number except 0 and 1. PyTorch promotes the array instead. A whole number
+/// not whole, or is more than 2⁶³ away from 0. Beside truth values, it is every number except 0 and 1. PyTorch promotes the array instead. A whole number
 /// beyond `u8` wraps around, as in PyTorch.
 pub(crate) fn check_whole_number<A: TensorLike>(other: &impl Operand<A>, at: Site) -> Result<(), Error> {
     let target = match A::Elem::DTYPE {
@@ -247,18 +247,8 @@ pub(crate) fn check_fits<A: TensorLike>(number: Option<f64>, at: Site) -> Result
 /// Refuses a number that the operation `op` cannot take beside integers or truth values.
 pub(crate) fn check_number<A: TensorLike>(op: Binary, other: &impl Operand<A>, at: Site) -> Result<(), Error> {
     check_whole_number(other, at)?;
-    // Sums, differences, products and functions of bits have the same last 8 bits if the number wraps around. Other results do not.
-    let wraps = matches!(
-        op,
-        Binary::Add
-            | Binary::Sub
-            | Binary::Mul
-            | Binary::And
-            | Binary::Or
-            | Binary::Xor
-            | Binary::ShiftLeft
-            | Binary::ShiftRight
-    );
+    // Sums, differences, products, "and", "or" and "exclusive or" have the same last 8 bits if the number wraps around. Other results do not.
+    let wraps = matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::And | Binary::Or | Binary::Xor);
     if wraps { Ok(()) } else { check_fits::<A>(other.number(), at) }
 }
 

@@ -37,6 +37,11 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     /// Returns the running products along `dim`: each element times all elements before it. Products of `f32` tensors are computed in `f64`,
     /// products of variables in `f32`. `i64` and `u8` wrap. The derivatives are exact even if factors are zero. If `self` has no zero and there
     /// are several factors, the gradient to an infinite or NaN factor is NaN. PyTorch: `cumprod`.
+    ///
+    /// ```
+    /// # use wengert_tensor::prelude::*;
+    /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumprod(0).to_vec(), [1.0, 2.0, 6.0]);
+    /// ```
     #[in_place]
     fn try_cumprod(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("cumprod");

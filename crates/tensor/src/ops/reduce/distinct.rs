@@ -72,8 +72,9 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
         Ok(distinct(&self.to_tensor(at)?, dim, false, at)?)
     }
 
-    /// Returns a mask that is true where an element of `self` equals an element of `values`, an array of any shape or a number. `!` of the
-    /// mask selects the other elements. PyTorch: `isin`.
+    /// Returns a mask that is true where an element of `self` equals an element of `values`, an array of any shape or a number. A number that
+    /// the element type does not have, such as 2.5 beside integers, equals no element. `!` of the mask selects the other elements. PyTorch:
+    /// `isin`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -83,14 +84,14 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     ///
     /// # Errors
     ///
-    /// If memory cannot hold the result, or if `values` is a number that is not whole and the elements are not floating-point numbers.
+    /// If memory cannot hold the result.
     #[doc(alias("in1d"))]
     fn try_isin(&self, values: impl Operand<Self>) -> Result<Tensor<bool>, Self::Error> {
         let at = Site::here("isin");
         let number = values.number();
         let mut values = match values.into_argument(self)? {
             Argument::Array(values) => values.to_tensor(at)?.elements(at)?,
-            // A number that is no integer equals none of the integers.
+            // A number that is not an element of the type equals no element.
             Argument::Number(value) if Self::Elem::DTYPE.is_integer() && number != Some(value.to_f64()) => Vec::new(),
             Argument::Number(value) => vec![value],
         };

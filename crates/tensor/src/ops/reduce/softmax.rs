@@ -68,6 +68,13 @@ pub trait Softmax: TensorLike<Elem: Float> {
     }
 
     /// Returns ln Σ eˣ over `dims`; -∞ if there are no elements or all elements are -∞. PyTorch: `logsumexp`.
+    ///
+    /// ```
+    /// # use wengert_tensor::prelude::*;
+    /// // The exponentials of 1000 would be infinite.
+    /// let x = Tensor::from([[0.0, 0.0], [1000.0, 0.0]]);
+    /// assert_eq!(x.logsumexp(1).to_vec(), [2f64.ln(), 1000.0]);
+    /// ```
     #[keepdim]
     fn try_logsumexp(&self, dims: impl Into<Dims>) -> Result<Self> {
         let at = Site::here("logsumexp");

@@ -40,6 +40,12 @@ pub trait Statistics: TensorLike<Elem: Float> {
     }
 
     /// Returns [`var`](Self::var) and the mean. PyTorch: `var_mean`.
+    ///
+    /// ```
+    /// # use wengert_tensor::prelude::*;
+    /// let (variance, mean) = Tensor::from([1.0, 2.0, 6.0]).var_mean(.., 1);
+    /// assert_eq!((variance.item(), mean.item()), (7.0, 3.0));
+    /// ```
     #[keepdim]
     fn try_var_mean(&self, dims: impl Into<Dims>, correction: impl Into<f64>) -> Result<(Self, Self), Self::Error> {
         let at = Site::here("var_mean");

@@ -268,7 +268,8 @@ impl<T: Float> Tensor<T> {
     /// Returns samples `[n, c, a, b]` at the columns `x` and the rows `y`, both `[n, 1, a, b]`. Pixels outside of the image are 0.
     fn sample_tensor(&self, x: &Self, y: &Self, mode: GridMode, at: Site) -> Result<Self, Error> {
         let (image, shape) = (self.row_major_elements(at)?, self.shape());
-        let planes = Planes::new([shape[1], shape[2], shape[3]], x.shape()[2] * x.shape()[3]);
+        let points_per_plane = x.shape()[2] * x.shape()[3];
+        let planes = Planes::new([shape[1], shape[2], shape[3]], points_per_plane, mode == GridMode::Bilinear);
         let target = x.shape().with_size(1, shape[1]);
         check_list::<GridPoint<T>>(x.numel(), at)?;
         let whole = if mode == GridMode::Bilinear { Unary::Floor } else { Unary::Round };

@@ -231,6 +231,7 @@ impl<T: Element> Windowed for Tensor<T> {
     }
 }
 
+/// Returns the elements of `x`, which must be contiguous.
 fn elements<T: Element>(x: &Tensor<T>) -> &[T] {
     x.as_slice().unwrap_or_else(|| unreachable!("the tensor is contiguous"))
 }

@@ -173,8 +173,8 @@ pub(crate) trait FloatMath:
     /// Computes xʸ for arguments that satisfy [`is_ordinary_pow`](Self::is_ordinary_pow); error at most 1 unit in the last place.
     fn pow_ordinary<const FMA: bool>(x: Self, y: Self) -> Self;
 
-    /// Computes a function over a block by table lookups in registers. Returns `false` and writes nothing if the function has no table, or
-    /// if the instruction set has no instruction for the lookup.
+    /// Computes a function over a block by table lookups in registers, or by another special instruction of the processor. Returns `false`
+    /// and writes nothing if the function has no such computation, or if the instruction set lacks the instruction.
     fn by_table(op: Unary, x: &[Self], out: &mut [Self]) -> bool {
         let _ = (op, x, out);
         false

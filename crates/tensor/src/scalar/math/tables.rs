@@ -495,8 +495,8 @@ mod tests {
         }
     }
 
-    /// Compares with the standard library, whose square roots are correctly rounded. The numbers 1 to 4 have each fraction with an even and
-    /// an odd exponent.
+    /// Compares with the standard library, whose square roots are correctly rounded. The numbers 1 to 4 have every 101st fraction, with an
+    /// even or an odd exponent.
     #[test]
     fn square_roots_are_correctly_rounded() {
         let fractions = (0..1u32 << 24).step_by(101).map(|k| f32::from_bits(1f32.to_bits() + k));

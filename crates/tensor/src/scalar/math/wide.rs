@@ -158,7 +158,7 @@ pub(crate) fn log_gamma<const FMA: bool>(x: f64) -> f64 {
 }
 
 /// Computes ln |Γ(x)| for a negative x, as ln(π / |x sin πx|) - ln Γ(-x). Returns NaN at integers, and near the zeros of the result, where
-/// digits cancel. Also returns NaN for other numbers that are not negative and finite.
+/// digits cancel. Also returns NaN for numbers that are not between -1e9 and -1e-30.
 #[inline(always)]
 pub(crate) fn log_gamma_of_negative<const FMA: bool>(x: f64) -> f64 {
     let size = -x;

@@ -80,7 +80,7 @@ impl ConvOptions {
     }
 
     /// Sets the number of elements that a transposed convolution adds at the end of each dimension of the result. The number must be smaller
-    /// than the larger one of stride and dilation. Other convolutions ignore it.
+    /// than the larger of stride and dilation. Other convolutions ignore it.
     pub fn output_padding(self, output_padding: impl Into<Sizes>) -> Self {
         ConvOptions { output_padding: output_padding.into(), ..self }
     }
