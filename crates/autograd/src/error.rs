@@ -13,7 +13,7 @@ use wengert_tensor::{self as tensor, Shape, Site};
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the documentation of the enum describes the field `at`")]
 pub enum Error {
-    /// A tensor operation refuses its operands or its result.
+    /// An error of a tensor operation. For example, its operands do not fit, or there is not enough memory.
     #[error(transparent)]
     Tensor(#[from] tensor::Error),
 

@@ -104,7 +104,7 @@ impl<T: Float> Stft<T> {
         View::Unfold { axis, size: self.n_fft, step: self.hop_length }
     }
 
-    /// Returns the weights `[n_fft]` of a frame, or `None` if all are 1.
+    /// Returns the window, padded with zeros on both sides to `[n_fft]`. Returns `None` if no window is set; all weights are then 1.
     ///
     /// # Errors
     ///

@@ -267,8 +267,8 @@ pub(crate) mod short_axis {
     /// lane of a block, so lanes must be longer.
     pub(crate) const REDUCED_LANE_BLOCK: usize = 8192;
 
-    /// The smallest number of elements of a lane, that is, of a block's elements at one position of the short axis. With shorter lanes, one
-    /// call per lane takes too long.
+    /// The smallest run for which a program works lane by lane. A run is a range of a lane's elements where each operand has a constant
+    /// stride. With shorter runs, one call per lane takes too long. The last block of a run may be shorter.
     pub(crate) const MIN_LANE: usize = 32;
 
     /// The smallest size of the last dimension before the short axis for which this dimension is the inner loop. If the dimension is

@@ -224,8 +224,9 @@ pub(super) enum Replay {
     Unrecorded(CallLog),
 }
 
-/// Records the requested derivative if the tape has the nodes of a kept derivative. If a rule now records other nodes than before, forgets
-/// the kept derivative. Returns the errors of the rules, and an error if the tape is full.
+/// Looks for a kept derivative with the same request whose original nodes are all on the tape, and records it on the tape. Returns
+/// [`Replay::Unrecorded`] if there is none. If a rule now records other nodes than before, forgets the kept derivative. Returns the errors of
+/// the rules, and an error if the tape is full.
 pub(super) fn replay<T: Float>(tape: &Tape<T>, request: &Request) -> Result<Replay, Error> {
     let found = {
         let record = tape.record.borrow();

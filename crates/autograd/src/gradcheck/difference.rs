@@ -1,6 +1,7 @@
 //! Central differences with an estimate of their error.
 //!
-//! This file knows functions from lists of tensors to lists of values. It does not know tapes or derivatives.
+//! This file computes estimates from sampled values, which are lists of numbers. It uses no tapes and no tensors. `map.rs` evaluates the
+//! function.
 //!
 //! # The step
 //!

@@ -2,9 +2,10 @@
 //! all examples.
 //!
 //! An input that is the same for all examples is expanded, except where a matrix product or a convolution can share it. An elementwise
-//! operation needs no other change, because its operands have equal shapes when it is recorded. Other operations add 1 to the position of
-//! each dimension, because the batch dimension comes first. An operation that is a type of its own implements its rule in
-//! [`Operation::batch`](crate::Operation::batch).
+//! operation needs no other change, because its operands have equal shapes when it is recorded. Views and concatenations add 1 to the
+//! position of each dimension, because the batch dimension comes first. Reshapes, expansions and reductions use the result's shape with the
+//! batch dimension. A type that implements [`Operation`](crate::Operation) has its rule in [`Operation::batch`](crate::Operation::batch).
+//! Without a rule, the operation is recorded once for each example.
 
 use std::rc::Rc;
 

@@ -317,7 +317,7 @@ fn beta_cheng(a: f64, generator: &mut Generator) -> f64 {
     loop {
         let [u, w] = [(); 2].map(|()| 1.0 - generator.uniform());
         let v = libm::log(u / (1.0 - u)) / a.sqrt();
-        // The first term is 2a log(cosh(v / 2)), because cosh² = 1 + sinh².
+        // The left side is 2a log(cosh(v / 2)), because cosh² = 1 + sinh².
         if a * libm::log1p(libm::sinh(v / 2.0).powi(2)) < -libm::log(4.0 * u * (1.0 - u) * w) {
             return 1.0 / (1.0 + libm::exp(-v));
         }

@@ -59,7 +59,8 @@ impl<T: Float> Rprop<T> {
         Rprop { etas: [minus, plus], ..self }
     }
 
-    /// Sets the smallest and the largest length of a step. Neither may be negative, nor the smallest above the largest.
+    /// Sets the smallest and the largest length of a step. Neither may be negative, and the smallest may not be above the
+    /// largest.
     #[must_use]
     pub fn step_sizes(self, min: f64, max: f64) -> Self {
         Rprop { step_sizes: [min, max], ..self }

@@ -41,7 +41,7 @@ fn direction_of_gradient<T: Float>(
         let curvature = dot(&p, &hp);
         if curvature.is_nan() || curvature <= 3.0 * f64::EPSILON * dot(&p, &p) {
             if iteration == 0 {
-                // The function curves down or hardly curves along the gradient. A negative curvature sets the length of
+                // The curvature along the gradient is negative, close to 0 or NaN. A negative curvature sets the length of
                 // the step. Otherwise the step is the negative gradient.
                 let scale = if curvature < 0.0 { square / -curvature } else { 1.0 };
                 return Ok(p.iter().map(|p| p * scale).collect());

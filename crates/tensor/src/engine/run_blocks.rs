@@ -262,7 +262,7 @@ impl<'r, T: Float> BlockTask<'_, '_, 'r, T> {
         }
     }
 
-    /// Returns the `len` elements of a factor of a product that is not stored.
+    /// Returns the `len` elements of one factor of a product. The factor is stored, and the product is not.
     #[inline(never)]
     fn factor_elements(&self, factor: ValueIndex, len: usize) -> &[T] {
         match self.operand(factor as usize, len) {

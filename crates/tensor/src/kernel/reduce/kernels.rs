@@ -20,8 +20,8 @@ pub trait ReductionKernels: Scalar {
     fn reduce_each(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]);
     /// Does the same as [`reduce_each`](Self::reduce_each), but combines the elements of a line one after the other.
     fn reduce_in_order(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]);
-    /// Does the same as [`reduce_each`](Self::reduce_each), for lines of 1 to 15 elements. Adds the elements of a line in the same order as
-    /// [`accumulate_rows`](Self::accumulate_rows) adds rows.
+    /// Does the same as [`reduce_each`](Self::reduce_each), for lines of 1 to 15 elements. Combines the elements of a line in the same order in
+    /// which [`accumulate_rows`](Self::accumulate_rows) combines rows.
     fn reduce_short(op: Reduction, x: &[Self], len: usize, stride: usize, out: &mut [Self]);
     /// Sums the products `x[i] * y[i]` of lines of `len` elements, with the bits of [`reduce_each`](Self::reduce_each) for these products.
     fn sums_of_products(x: &[Self], y: &[Self], len: usize, out: &mut [Self]);
