@@ -236,7 +236,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
 /// probability between the bounds. `base` needs `cdf`, and `icdf` for samples. Gradients of `rsample` flow to the parameters of `base` and
 /// to the bounds. The probability is a difference of two values of `cdf`. If both bounds are far above the median, it keeps its digits for
 /// [`Normal`](crate::Normal), [`Laplace`](crate::Laplace), [`Cauchy`](crate::Cauchy) and [`StudentT`](crate::StudentT) only. If the computed
-/// probability is 0, the results for values between the bounds are NaN.
+/// probability is 0, or the lower bound is above the upper bound, the results for values between the bounds are NaN.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -258,7 +258,7 @@ pub struct Truncated<D, A> {
 struct Probabilities<D, A: Array> {
     /// The probability of the values below the lower bound, under the base.
     low: A,
-    /// The probability between the bounds, under the base; NaN instead of 0.
+    /// The probability between the bounds, under the base; NaN if it is 0, or if the lower bound is above the upper bound.
     probability: A,
     upper: Option<UpperTail<D, A>>,
 }
@@ -314,8 +314,8 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
         Ok([probability_below(&self.bounds[0], 0.0)?, probability_below(&self.bounds[1], 1.0)?])
     }
 
-    /// Returns the probability between the bounds, and the other probabilities of the formulas. A probability of 0 between the bounds
-    /// becomes NaN.
+    /// Returns the probability between the bounds, and the other probabilities of the formulas. A probability between the bounds that
+    /// is not positive becomes NaN.
     fn probabilities(&self) -> Result<Probabilities<D, A>, A::Error> {
         let [low, high] = self.cdf_at_bounds()?;
         let mut probability = (expr(&high) - &low).get()?;
@@ -332,7 +332,7 @@ impl<A: Array, D: Distribution<A>> Truncated<D, A> {
             probability = try_where_(&is_above, &between, &probability)?;
             upper = Some(UpperTail { reflected, is_above, probability_above });
         }
-        let none = probability.try_eq(0.0)?;
+        let none = probability.try_le(0.0)?;
         Ok(Probabilities { low, probability: fill_masked(probability, &[none], f64::NAN)?, upper })
     }
 
