@@ -202,8 +202,8 @@ impl<A: TensorLike> Operand<A> for bool {
 const I64_BOUND: f64 = 9_223_372_036_854_775_808.0;
 
 /// Refuses a number beside integers or truth values if the result of an operation would need another element type. This is a number that is
-/// not whole, or is more than 2⁶³ away from 0. Beside truth values, it is every number except 0 and 1. PyTorch promotes the array instead. A whole number
-/// beyond `u8` wraps around, as in PyTorch.
+/// not whole, or is more than 2⁶³ away from 0. Beside truth values, it is every number except 0 and 1. PyTorch promotes the array instead. A
+/// whole number beyond `u8` wraps around, as in PyTorch.
 pub(crate) fn check_whole_number<A: TensorLike>(other: &impl Operand<A>, at: Site) -> Result<(), Error> {
     let target = match A::Elem::DTYPE {
         DType::F32 | DType::F64 => return Ok(()),
@@ -212,21 +212,19 @@ pub(crate) fn check_whole_number<A: TensorLike>(other: &impl Operand<A>, at: Sit
         DType::Bool => "Bool",
     };
     let Some(number) = other.number() else { return Ok(()) };
-    let (found, reason) = if number.fract() != 0.0 || !number.is_finite() {
-        ("Float", "is no whole number")
+    let to_float = "convert the tensor first, for example with `cast::<f64>()`";
+    let (found, reason, advice) = if number.fract() != 0.0 || !number.is_finite() {
+        ("Float", "is no whole number", to_float)
     } else if number.abs() > I64_BOUND {
-        ("Float", "is beyond the range of 64-bit integers")
+        ("Float", "is beyond the range of 64-bit integers", to_float)
     } else if A::Elem::DTYPE == DType::Bool && number != 0.0 && number != 1.0 {
-        ("Long", "is neither 0 nor 1")
+        ("Long", "is neither 0 nor 1", "convert the tensor first, for example with `cast::<i64>()`")
     } else {
         return Ok(());
     };
     let message = format!("result type {found} can't be cast to the desired output type {target}");
-    Err(Error::argument(at, message).with_hint(format_args!(
-        "the elements are {}, but {number} {reason}; convert the tensor first, for example with `cast::<{}>()`",
-        A::Elem::DTYPE,
-        if found == "Float" { "f64" } else { "i64" }
-    )))
+    let hint = format!("the elements are {}, but {number} {reason}; {advice}", A::Elem::DTYPE);
+    Err(Error::argument(at, message).with_hint(hint))
 }
 
 /// Refuses a number that wraps around beside `u8`, or that is no number of `i64`, where the wrapped number would be meaningless. The
