@@ -14,7 +14,7 @@ use wengert_tensor::plan::{NodeIndex, Op};
 use wengert_tensor::{self as tensor, Float, Shape, View};
 
 use super::linear;
-use super::mode::ensure_room;
+use super::shared::ensure_room;
 use crate::tape::BatchedCall;
 use crate::{Error, Operation, Tape, Var};
 

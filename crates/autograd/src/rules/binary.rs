@@ -10,8 +10,8 @@ use wengert_tensor::ops::{Arithmetic, Comparison, Functions, Mixed, Views, where
 use wengert_tensor::plan::{NodeIndex, Op};
 use wengert_tensor::{Binary, Float, Unary};
 
-use super::mode::RuleResult;
 use super::power;
+use super::shared::RuleResult;
 use crate::Var;
 use crate::tape::Record;
 

@@ -3,7 +3,7 @@
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Axes, Float, Site, Tensor, View};
 
-use super::mode::site;
+use super::shared::site;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The operation that computes the cumulative sum along `axis`.

@@ -8,7 +8,7 @@ use wengert_tensor::plan::{Inputs, NodeIndex, Op};
 use wengert_tensor::{Binary, Float, Reduction, Shape, Site, Unary, View};
 
 use super::binary::LinearFactor;
-use super::mode::{JacobianProduct, RuleResult, ensure_room};
+use super::shared::{JacobianProduct, RuleResult, ensure_room};
 use super::{binary, linear, movement, power, reduction, unary};
 use crate::record::DETACH;
 use crate::tape::{Record, RuleFailure};

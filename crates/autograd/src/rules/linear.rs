@@ -5,8 +5,8 @@ use wengert_tensor::ops::{TensorLike, Views};
 use wengert_tensor::plan::Op;
 use wengert_tensor::{Float, Site, View};
 
-use super::mode::JacobianProduct;
 use super::movement;
+use super::shared::JacobianProduct;
 use crate::tape::BatchedCall;
 use crate::{Error, Var};
 

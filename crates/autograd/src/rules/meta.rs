@@ -4,7 +4,7 @@ use wengert_tensor::ops::{Functions, Reductions, TensorLike};
 use wengert_tensor::plan::ResultOrigin;
 use wengert_tensor::{Float, Site, Tensor};
 
-use super::mode::{JacobianProduct, elementwise};
+use super::shared::{JacobianProduct, elementwise};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// An operation that returns its first input unchanged. Except for `ZeroGradients`, its derivative with respect to this input is 0. Its

@@ -34,11 +34,11 @@ mod cumulative;
 mod derivative;
 mod linear;
 mod meta;
-mod mode;
 mod movement;
 mod norm;
 mod power;
 mod reduction;
+mod shared;
 mod unary;
 mod variance;
 mod windows;
@@ -50,9 +50,9 @@ pub(crate) use derivative::{
     Primitive, accumulate, first_differentiable_input, is_constant_in, is_differentiable_in, refuses_derivative,
 };
 pub(crate) use meta::{Guard, WithDerivative};
-pub(crate) use mode::RuleResult;
 pub(crate) use movement::{IndexAdd, IndexSelect, ScatterAdd, Take};
 pub(crate) use norm::Norm;
 pub(crate) use reduction::{Factors, product_over};
+pub(crate) use shared::RuleResult;
 pub(crate) use variance::Variance;
 pub(crate) use windows::{Convolution, MaxPooling, MeanPooling};

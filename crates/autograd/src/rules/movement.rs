@@ -8,7 +8,7 @@ use wengert_tensor::ops::TensorLike;
 use wengert_tensor::plan::Op;
 use wengert_tensor::{Axes, Float, Shape, Site, Tensor, View};
 
-use super::mode::{JacobianProduct, site};
+use super::shared::{JacobianProduct, site};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// Records the derivative of a view of `x`, applied to `v`. The view is a permutation, a flip, a slice, a diagonal or windows. The adjoint

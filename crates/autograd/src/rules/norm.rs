@@ -7,7 +7,7 @@
 use wengert_tensor::ops::{Arithmetic, Comparison, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
 
-use super::mode::site;
+use super::shared::site;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The operation that computes the `ord`-norm over the dimensions `axes`, which are kept with size 1.

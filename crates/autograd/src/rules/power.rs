@@ -4,7 +4,7 @@ use wengert_tensor::Float;
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, where_};
 use wengert_tensor::plan::{NodeIndex, Op};
 
-use super::mode::RuleResult;
+use super::shared::RuleResult;
 use crate::Var;
 use crate::tape::Record;
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use wengert_tensor::ops::{Comparison, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Binary, Float, Reduction, Site, Tensor, View};
 
-use super::mode::{JacobianProduct, elementwise};
+use super::shared::{JacobianProduct, elementwise};
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// Records the derivative of the reduction z of x, applied to `v`: an incoming gradient, or a tangent of x.

@@ -7,8 +7,8 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 use wengert_tensor::ops::{Arithmetic, Comparison, Functions, TensorLike, where_};
 use wengert_tensor::{Float, Site, Unary};
 
-use super::mode::RuleResult;
 use super::power;
+use super::shared::RuleResult;
 use crate::{Error, Var};
 
 /// Records ∂z/∂x · v for z = `op`(x).

@@ -8,7 +8,7 @@
 use wengert_tensor::ops::{Reductions, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
 
-use super::mode::site;
+use super::shared::site;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// The operation that computes the variance over the dimensions `axes`, which are kept with size 1.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use wengert_tensor::ops::{ConvolutionForm, MaxPoolForm, MeanPoolForm, Slot, TensorLike, Windowed};
 use wengert_tensor::{Float, Shape, Site, Tensor, View};
 
-use super::mode::site;
+use super::shared::site;
 use crate::{BatchedCall, Call, Error, Operation, Var};
 
 /// An operation that computes one of a convolution's three arrays (input, weight, result) from the other two. It is linear in each of these

@@ -1,4 +1,4 @@
-//! The two products with a Jacobian matrix, and functions that several rules share.
+//! Types and functions that several rules share: the two products with a Jacobian matrix, results of rules, and helpers.
 
 use std::rc::Rc;
 
