@@ -7,8 +7,8 @@
 
 Each command is a runner of the protocol in `runner.rs`. For each number of busy processes and each model, the runners
 answer in turn. An answer is the median over 0.7 s. The table shows the smallest answer of all rounds in microseconds, and
-the first runner's time divided by each other runner's. The smallest answer is used because the medians of a busy
-machine fall into two groups: steps during which the system suspended the runner, and steps during which it did not.
+the first runner's time divided by each other runner's. On a busy machine, the system suspends a runner during some answers
+and not during others. So answers differ much, and only the smallest one is used.
 
     --busy 0,1,2,4    numbers of busy processes
     --rounds N        answers of each runner to each model (4)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Times SciPy's solvers for the problems of solvers.rs, with the same tolerances. Gradients are exact where SciPy takes them.
+"""Times SciPy's solvers for the problems of solvers.rs, with the same tolerances. The gradients of solutions are left out, because SciPy has
+none. `minimize` and `least_squares` get exact derivatives. `root` and the stiff solver approximate their Jacobians.
 
     python3 benches/solvers.py [FILTER]
 """

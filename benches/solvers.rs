@@ -1,4 +1,5 @@
-//! Times the solvers. A printed line has the problem, the library, and the time in microseconds. `solvers.py` prints the same lines for SciPy.
+//! Times the solvers. A printed line has the problem, the library, and the time in microseconds. `solvers.py` prints such lines for SciPy,
+//! which has no gradients of solutions.
 //!
 //! ```text
 //! cargo run --release -p wengert-benches --bin solvers -- FILTER

@@ -317,11 +317,12 @@ pub use wengert_tensor::{Shape, Tensor, compat};
 /// | tensors | [`Tensor`], [`Shape`], [`DType`](tensor::DType), [`Generator`](tensor::Generator), and the traits of all operations |
 /// | element types | [`Float`](tensor::Float), [`Number`](tensor::Number), [`Scalar`](tensor::Scalar), [`Element`](tensor::Element) |
 /// | functions of tensors and variables | [`cat`](tensor::ops::cat), [`stack`](tensor::ops::stack), [`where_`](tensor::ops::where_), [`einsum`](tensor::ops::einsum), [`one_hot`](tensor::ops::one_hot), [`index_items`](tensor::index_items), [`mse_loss`](tensor::ops::mse_loss) and other losses |
+/// | arguments of operations | [`Operand`](tensor::ops::Operand), [`ConvOptions`](tensor::ops::ConvOptions), [`PoolOptions`](tensor::ops::PoolOptions), [`PadMode`](tensor::ops::PadMode), [`InterpolateMode`](tensor::ops::InterpolateMode) |
 /// | derivatives | [`Tape`], [`Var`], [`Parameter`], [`Gradients`], [`formula`](autograd::formula) |
 /// | predictions | [`infer`](autograd::transforms::infer) |
 /// | layers | [`Linear`](nn::Linear), [`Conv2d`](nn::Conv2d), [`BatchNorm2d`](nn::BatchNorm2d), [`Dropout`](nn::Dropout), [`Embedding`](nn::Embedding), [`LSTM`](nn::LSTM), [`Sequential`](nn::Sequential) and others; the traits [`Module`](nn::Module) and [`Layer`](nn::Layer) |
-/// | training | [`Optimizer`](nn::Optimizer), [`Sgd`](nn::Sgd), [`Adam`](nn::Adam), [`AdamW`](nn::AdamW), [`Schedule`](nn::Schedule), [`cross_entropy`](nn::cross_entropy), [`nll_loss`](nn::nll_loss), [`accuracy`](nn::accuracy()) |
-/// | data and files | [`Samples`](nn::Samples), [`DataLoader`](nn::DataLoader), [`save`](nn::save), [`load`](nn::load) |
+/// | training | [`Optimizer`](nn::Optimizer), [`Sgd`](nn::Sgd), [`Adam`](nn::Adam), [`AdamW`](nn::AdamW), [`Schedule`](nn::Schedule), [`cross_entropy`](nn::cross_entropy), [`nll_loss`](nn::nll_loss), [`CrossEntropyLoss`](nn::CrossEntropyLoss), [`accuracy`](nn::accuracy()) |
+/// | data and files | [`Dataset`](nn::Dataset), [`Samples`](nn::Samples), [`DataLoader`](nn::DataLoader), [`save`](nn::save), [`load`](nn::load) |
 pub mod prelude {
     #[doc(no_inline)]
     pub use wengert_autograd::prelude::*;

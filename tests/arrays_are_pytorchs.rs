@@ -11,7 +11,7 @@ use wengert::tensor::{Error, Span};
 
 use crate::sources::text;
 
-/// The largest allowed difference from PyTorch. The cases have numbers of at most 100, written with 12 digits.
+/// The largest allowed difference from PyTorch. The compared numbers are below 1000 and written with 12 digits.
 const TOLERANCE: f64 = 1e-9;
 
 fn number(value: &Value) -> f64 {

@@ -11,7 +11,7 @@ fn front_page(source: &str) -> String {
 }
 
 /// Returns the names in the `pub use` lines at the margin whose path begins with one of `paths`. If `paths` is empty, all lines
-/// count. Leaves out the items that the documentation hides, and `try_` twins.
+/// count. Leaves out the items under `#[doc(hidden)]` or `#[doc(no_inline)]`, and `try_` twins.
 fn exports(source: &str, paths: &[&str]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for statement in source.split_inclusive(';') {

@@ -1,5 +1,5 @@
 //! Gradients where the usual formulas fail: at infinities, without elements, and to arrays whose values the result does not read. The
-//! expected values are PyTorch's (version 2.15).
+//! expected values are PyTorch's (version 2.15), except for a product with an infinite source.
 
 use wengert::nn::LossReduction;
 use wengert::prelude::*;
@@ -42,7 +42,8 @@ fn a_running_sum_of_exponentials_at_infinity() {
     }
 }
 
-/// The extremes of a single NaN are recorded. Operations along a dimension return a single number unchanged.
+/// The slopes of `amax`, `amin` and `aminmax` at a single NaN are NaN. `max` and `logcumsumexp` return a single number unchanged, so their
+/// slopes are 1.
 #[test]
 fn a_single_number() {
     let functions: [(&str, Recorded, f64, f64); 8] = [

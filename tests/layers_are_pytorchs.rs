@@ -488,9 +488,10 @@ fn new_layer(kind: &str, generator: &mut Generator) -> Box<dyn Module<f64>> {
     }
 }
 
-/// Checks the parameters of 300 layers. Constants must be equal. Other parameters have n values (at least 900) in total. Their variance
-/// must be within 6 standard deviations of the expected variance. For a normal distribution this standard deviation is √(2 / n) times the
-/// variance, and for the others it is smaller. The mean must be within 6 · σ / √n of the expected mean.
+/// Checks the parameters of 300 layers. Constants must be equal, and uniform values must be within their bound. A random parameter has n
+/// values (at least 1800) in total. Their variance must be within 6 standard deviations of the expected variance. For a normal distribution
+/// this standard deviation is √(2 / n) times the variance, and for a uniform one it is smaller. The mean must be within 6 · σ / √n of the
+/// expected mean.
 #[test]
 fn initial_values() {
     for kind in INITIALIZED {

@@ -94,7 +94,7 @@ const NAMES: [&str; 83] = [
     "zero_grad",
 ];
 
-/// Returns the names of the public items of a source, and their aliases. A function `try_name` also gives its twin `name`.
+/// Returns the names of the public items of a source, and their aliases. A function `try_name` gives the name of its twin, `name`.
 fn names(source: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut in_trait = false;

@@ -1,5 +1,6 @@
 //! Optimisers make the same 100 steps as their PyTorch counterparts: alone, and with groups, clipping, schedules and averages. L-BFGS
-//! without a line search makes 10. PyTorch has no Lion. `matrices_are_pytorchs.rs` compares Adafactor and Muon.
+//! without a line search makes 10. PyTorch has no Lion, so Lion is compared with the program of its paper. `matrices_are_pytorchs.rs`
+//! compares Adafactor and Muon.
 
 use wengert::nn::schedule::{CosineAnnealingLR, StepLR};
 use wengert::nn::{

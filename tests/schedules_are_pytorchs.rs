@@ -1,4 +1,5 @@
-//! Every schedule has the learning rates of its PyTorch counterpart, for 50 steps.
+//! Every schedule has the learning rates of its PyTorch counterpart, for 50 steps. PyTorch has no cosine schedule with warm-up. It is
+//! compared with the schedule of Hugging Face's transformers.
 
 use wengert::nn::Schedule;
 use wengert::nn::schedule::{

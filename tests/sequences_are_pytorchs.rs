@@ -1,5 +1,5 @@
-//! With PyTorch's parameters, recurrent networks, attention, transformer layers and positional encodings have PyTorch's outputs
-//! and its gradients of every input and parameter.
+//! With PyTorch's parameters, recurrent networks, attention and transformer layers have PyTorch's outputs and its gradients of every input
+//! and parameter. PyTorch has no layers for positional encodings. They are compared with the formulas of the papers.
 
 use wengert::nn::{
     AttentionMasks, GRU, GRUCell, LSTM, LSTMCell, MultiheadAttention, RNN, RNNCell, RecurrentBuilder, RecurrentCell,

@@ -17,7 +17,7 @@ pub fn operations() -> BTreeSet<String> {
     homes().into_keys().collect()
 }
 
-/// Returns all public operations with their traits; `None` marks a free function. The methods of `TensorLike` are not operations that users
+/// Returns all public operations with their traits; `None` marks a free function. Leaves out the methods of `TensorLike`, which users do not
 /// call.
 ///
 /// # Panics

@@ -165,7 +165,7 @@ fn equal(got: &Tensor<f64>, want: &Tensor<f64>) -> bool {
 }
 
 /// Checks an operation with three examples. If there is a single list of operands, checks every choice of operands that differ between
-/// examples. If there are several lists, each choice is checked with one list, in turn.
+/// examples. If there are several lists, checks each list with one choice. The choices alternate from list to list.
 fn check(title: &str, f: Call, all: &[Given]) {
     let choices = |operands: &Given| (1..1usize << operands.len()).collect::<Vec<_>>();
     let one = |(turn, operands)| {

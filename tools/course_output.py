@@ -3,7 +3,7 @@
 
     tools/course_output.py [NAME...]           writes the chapters of all examples, or only of some
     tools/course_output.py --check [NAME...]   compares the chapters with the output, and ends with 1 if one differs
-    tools/course_output.py --check --quick     compares all chapters but those of SLOW, whose programs take long in a debug build
+    tools/course_output.py --check --quick     leaves out the chapters of SLOW, whose programs take long in a debug build
     tools/course_output.py --check --slow      compares the chapters of SLOW
     tools/course_output.py --programs FOLDER   runs the programs of another folder, such as target/debug/examples, and builds none
 
@@ -11,8 +11,8 @@ Without --programs, the examples are built with --release first.
 
 The output of an example replaces the first block below the heading "The output" of its chapter, and further blocks if RUNS lists
 further runs. A picture that the chapter shows is copied from the folder of the example. The programs run with WENGERT_SIMD=portable, which
-gives the same numbers on every processor. Times are not compared. `--check` without names and `--slow` also requires each message that
-README.md and the guide quote from another example, such as `bias_add`, in the output of this example.
+gives the same numbers on every processor. Times are not compared. With neither names nor `--slow`, `--check` also requires each message
+that README.md and the guide quote from another example, such as `bias_add`, in the output of this example.
 """
 
 import argparse
@@ -106,7 +106,7 @@ def chapter_of(name):
 
 
 def without_times(text):
-    """Returns a text in which each time is a sign."""
+    """Returns a text in which the word TIME replaces each time."""
     return TIME.sub(" TIME", text)
 
 
@@ -126,7 +126,7 @@ def check(name, page, blocks, pictures):
 
 
 def check_pictures(page, pictures):
-    """Returns the differences between the pictures of a chapter and those of its program."""
+    """Returns the differences between the pictures of a chapter and the new pictures of its program."""
     problems = []
     for picture in PICTURE.findall(page):
         old, new = COURSE / "pictures" / picture, pictures[picture.split("-", 1)[1]]

@@ -54,7 +54,7 @@ report() {
 for crate in $crates; do
     rm -rf "$CARGO_TARGET_DIR/profiles"
     programs=()
-    # Only the crate itself is compiled for coverage, because this makes programs larger and slower.
+    # Only the crate itself is compiled for coverage, because code that is compiled for it is larger and slower.
     quoted=$(printf '"%s",' "${flags[@]}")
     run -Zprofile-rustflags --config "profile.dev.package.wengert-$crate.rustflags=[$quoted]" -p "wengert-$crate" --lib --tests
     report "crates/$crate/src"

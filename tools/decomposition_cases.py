@@ -4,8 +4,8 @@
     tools/decomposition_cases.py crates/linalg/tests/laws/decompositions.json
 
 Each case has an input x, the value y = f(x), and two gradients with respect to x: g of the sum of y[k] cos(k), and h of the sum of
-g[k] sin(k + 1). The functions do not depend on the signs of vectors. A derivative that PyTorch does not have is null. So is a value or
-derivative that is not finite. Error cases have PyTorch's sentence. Needs PyTorch.
+g[k] sin(k + 1). The functions do not depend on the signs of eigenvectors and singular vectors. A derivative that PyTorch does not have is
+null. So is a value or derivative that is not finite. Error cases have PyTorch's sentence. Needs PyTorch.
 """
 
 import json

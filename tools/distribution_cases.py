@@ -4,7 +4,8 @@
 Usage: python3 tools/distribution_cases.py > crates/distributions/tests/cases.json
 
 Needs torch and scipy. Logarithms of densities, entropies, moments and divergences come from torch.distributions in f64. The distribution
-and quantile functions of the families come from scipy.stats, because PyTorch lacks some of them, as do the entropies in SCIPY_ENTROPY.
+and quantile functions of the families come from scipy.stats, because PyTorch lacks some of them. So do the entropies in SCIPY_ENTROPY and
+all figures of the truncated normal distribution.
 """
 
 import json
@@ -126,7 +127,7 @@ def divergences():
 
 
 def vectors():
-    """Returns figures of distributions over classes and shares."""
+    """Returns figures of the other distributions: over classes, shares and vectors, of mixtures, images, LKJ and a truncated normal one."""
     a = torch.tensor([[0.5, 2.0, 4.0], [1.0, 1.0, 1.0]])
     x = torch.tensor([[0.2, 0.3, 0.5], [0.7, 0.1, 0.2]])
     dirichlet = td.Dirichlet(a)

@@ -8,7 +8,7 @@
 The modules `broadcast` to `threads` are in the lower folders of wengert-tensor, which import none of the upper folders. The
 script copies them to a small package, which compiles in seconds. Their own unit tests must find each mutant. `engine` (binding, tiling
 and short axes), `kernel` (selection, padding and distances) and `checkpoint` run in their crates. The results go to
-target/mutants/GROUP/mutants.out; the status is 0 if none is missed.
+target/mutants/GROUP/mutants.out. The status is 0 if the tests find every mutant in time.
 """
 
 import argparse

@@ -7,7 +7,7 @@
     tools/pictures.py --programs FOLDER        runs programs that are built already, such as those in target/debug/examples
 
 The programs run with WENGERT_SIMD=portable, which gives the same bits on every processor. `--check` compares the texts exactly and the numbers
-with a tolerance. A picture under docs/ that is neither in the table nor one of a chapter is an error.
+with a tolerance. A picture under docs/ that is neither in the table nor in the folder of the chapters' pictures is an error.
 """
 
 import argparse

@@ -10,10 +10,11 @@
 # the tests of the crate `tensor` and the pinned bits, and `aarch64` one case in 20 of the conformance set. With --checkpoints, these tests
 # are left out. Without names, all parts run.
 #
-# All parts but the first two need Debian's rustc-web, cargo-web and rust-web-src, which build the standard library. The emulated ones need
-# qemu-user 10 (Debian's backports; version 7.2 stands still in threads) and the linker gcc-TARGET-linux-gnu. `wasm32` needs wasi-libc and
-# Node 20. With CI=true, root's run installs the packages. LIMIT is the longest time of an emulated program in seconds, 1800 if it is not
-# set. The last lines name the parts that did not run. The exit code is 1 if a test failed.
+# All parts but the first two need Debian's rustc-web, cargo-web and rust-web-src, which build the standard library. `x86_64`, `aarch64` and
+# `s390x` need qemu-user 10 (Debian's backports; version 7.2 stands still in threads). `aarch64`, `s390x` and `i686` need the linker
+# gcc-TARGET-linux-gnu, `wasm32` wasi-libc, lld and Node 20, `windows` binutils-mingw-w64-x86-64. With CI=true, root's run installs all of
+# these except Node. LIMIT is the longest time of a program in seconds, 1800 if it is not set. The last lines name the parts that did not run
+# and the failures. The exit code is 1 if a test failed.
 set -uo pipefail
 if [ "${1:-}" = -h ] || [ "${1:-}" = --help ]; then
     sed -n '2,17s/^# \{0,1\}//p' "$0"

@@ -1,7 +1,7 @@
 //! 24. A parameter of a method, found by its gradient: kernel regression with a learned width.
 //!
-//! Kernel regression predicts a value as the mean of the other values, weighted by the distance of their points. The differences
-//! of every two points are `[n, 1] - [n]`. A narrow kernel follows the noise, a wide one flattens the curve. The leave-one-out error
+//! Kernel regression predicts a value as a weighted mean of the known values. Nearer points have larger weights. The differences of
+//! every two points are `[n, 1] - [n]`. A narrow kernel follows the noise, a wide one flattens the curve. The leave-one-out error
 //! is the error if each value is predicted from the others. Gradient descent on this error finds the best width.
 
 use std::process::ExitCode;

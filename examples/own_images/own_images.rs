@@ -191,7 +191,7 @@ fn best_epoch(history: &History) -> usize {
     scores.iter().position(|&score| score == highest).map_or(0, |position| position + 1)
 }
 
-/// Prints the five most likely classes of an image with their probabilities.
+/// Prints the most likely classes of an image, at most five, with their probabilities.
 fn predict(options: &Options, image: &Path) -> Result {
     let names = fs::read_to_string(options.file("classes.txt")?).map_err(|_| "train a network first, with --data")?;
     let names: Vec<&str> = names.lines().collect();

@@ -26,7 +26,7 @@ fn with_file(data: &[u8], read: impl FnOnce(&Path)) {
     }
 }
 
-/// Reads tables of comma-separated values.
+/// Reads tables whose values commas or semicolons separate.
 pub fn tables(data: &[u8]) {
     with_file(data, |path| {
         if let Ok(table) = read_table::<f64>(path) {

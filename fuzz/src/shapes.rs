@@ -128,7 +128,7 @@ struct Plain {
 }
 
 impl Plain {
-    /// Returns the tensor of `shape` whose element at each index is the element of `self` at the index `from` returns.
+    /// Returns the tensor of `shape` whose element at each index is the element of `self` at the index that `from` returns for it.
     fn gather(&self, shape: Vec<usize>, from: impl Fn(&[usize]) -> Vec<usize>) -> Plain {
         let count = shape.iter().product();
         let element = |number: usize| {

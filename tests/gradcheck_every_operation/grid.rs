@@ -15,7 +15,7 @@ pub enum Domain {
     /// The operation is smooth in these intervals. Its derivative is exact only to single precision, as in PyTorch, and has no derivative
     /// itself.
     Single(&'static [(f64, f64)]),
-    /// In these intervals the operation has no derivative with respect to this operand, and returns an error.
+    /// In these intervals the operation has no derivative with respect to this operand. A request for it returns an error.
     Fixed(&'static [(f64, f64)]),
     /// The operation refuses floating-point numbers.
     Integers,

@@ -20,7 +20,7 @@ pub struct Crate {
     pub files: BTreeMap<Module, String>,
     /// The first import for each pair of files.
     pub imports: Vec<Import>,
-    /// Every import of an item of another crate.
+    /// The other paths: every import of an item of another crate, and paths that begin with an unknown name, such as `T::new`.
     pub external: Vec<Import>,
 }
 

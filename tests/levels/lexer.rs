@@ -7,7 +7,7 @@ pub struct Token<'s> {
     pub line: usize,
 }
 
-/// Returns the text with comments, strings, character literals and letters beyond ASCII replaced by spaces. Line breaks stay where they
+/// Returns the text with comments, strings, character literals and characters beyond ASCII replaced by spaces. Line breaks stay where they
 /// are.
 pub fn without_comments_and_literals(source: &str) -> String {
     let bytes = source.as_bytes();

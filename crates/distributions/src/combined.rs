@@ -236,7 +236,8 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
 /// probability between the bounds. `base` needs `cdf`, and `icdf` for samples. Gradients of `rsample` flow to the parameters of `base` and
 /// to the bounds. The probability is a difference of two values of `cdf`. If both bounds are far above the median, it keeps its digits for
 /// [`Normal`](crate::Normal), [`Laplace`](crate::Laplace), [`Cauchy`](crate::Cauchy) and [`StudentT`](crate::StudentT) only. If the computed
-/// probability is 0, or the lower bound is above the upper bound, the results for values between the bounds are NaN.
+/// probability is 0, or the lower bound is above the upper bound, samples and `icdf` are NaN. With the computed probability 0, `log_prob` and
+/// `cdf` are also NaN for values between the bounds.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -250,7 +251,7 @@ impl<A: Array, D: Distribution<A>> Distribution<A> for MixtureSameFamily<D, A> {
 #[derive(Clone, Debug)]
 pub struct Truncated<D, A> {
     base: D,
-    /// The lower and the upper bound; `None` for an infinite number.
+    /// The lower and the upper bound; `None` for the number -∞ as the lower bound, and for the number ∞ as the upper bound.
     bounds: [Option<A>; 2],
 }
 

@@ -12,7 +12,7 @@ use crate::support::{
 /// A probability distribution over arrays of type `A`: tensors or recorded variables.
 ///
 /// The parameters broadcast to the batch shape. A distribution consists of independent copies, one for each element of
-/// the batch shape. The copies' parameters may differ. A value of one copy has the event shape, which is empty if the
+/// an array with the batch shape. The copies' parameters may differ. A value of one copy has the event shape, which is empty if the
 /// value is a single number. Each method that computes values also returns an error if memory cannot hold them.
 /// PyTorch: `torch.distributions.Distribution`.
 ///
@@ -259,9 +259,9 @@ pub(crate) fn to_array<A: Array>(value: impl Operand<A>, x: &A) -> Result<A> {
     }
 }
 
-/// Returns draws of a distribution with the batch shape `batch`, which are independent for each element of the shape `target`, to which
-/// `batch` broadcasts. `shape` is the shape of the samples (`sample_shape` in PyTorch). `draws` returns draws of the distribution for a
-/// given shape of samples.
+/// Returns draws of a distribution with the batch shape `batch`. The shape of the result begins with `shape` and `target`, to which `batch`
+/// broadcasts. The draws are independent for all positions of `target`, also where `batch` has a single copy for several positions. `shape`
+/// is the shape of the samples (`sample_shape` in PyTorch). `draws` returns draws of the distribution for a given shape of samples.
 pub(crate) fn draw_for_batch<A: Array>(
     draws: impl FnOnce(Shape) -> Result<A>,
     shape: &Shape,

@@ -1,8 +1,8 @@
 //! Probability distributions of tensors and recorded variables, with the names and parameters of `torch.distributions`.
 //!
 //! The trait [`Distribution`] has the methods: samples, logarithms of densities, distribution functions, moments. The shapes of parameters
-//! broadcast. If the parameters are recorded variables, all results have derivatives. Samples have derivatives if
-//! [`rsample`](Distribution::rsample) draws them.
+//! broadcast. If the parameters are recorded variables, the results have derivatives with respect to the parameters. Samples have
+//! derivatives only if [`rsample`](Distribution::rsample) draws them. The derivative of the `icdf` of a discrete distribution is 0.
 //!
 //! ```
 //! # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

@@ -221,7 +221,7 @@ impl<A: Array + Matrices> Divergence<A, MultivariateNormal<A>> for MultivariateN
 /// |L Lᵀ|^(η - 1), a power of the determinant, with η = `concentration` > 0. The density is uniform for η = 1. For large η the matrices are
 /// near the identity (D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion
 /// method", 2009). `log_prob` does not check that a value is a Cholesky factor of a correlation matrix. `rsample` has gradients. PyTorch:
-/// `LKJCholesky`, which has only `sample`.
+/// `LKJCholesky`, which has no `rsample`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -286,9 +286,9 @@ impl<A: Array> Distribution<A> for LkjCholesky<A> {
         Shape::from([self.dim, self.dim])
     }
 
-    /// Draws each row of the factor with the length 1. The part of the row left of the diagonal has a uniform direction. The squared length
-    /// of this part is a draw from a beta distribution. Row i, counted from 0, has i elements in this part, so the first parameter of the
-    /// beta distribution is i / 2. PyTorch uses i - 1/2, which gives another distribution for three or more rows.
+    /// Draws each row of the factor with the length 1. The first row is (1, 0, …, 0). In the other rows, the part left of the diagonal has a
+    /// uniform direction, and its squared length is a draw from a beta distribution. Row i, counted from 0, has i elements in this part, so
+    /// the first parameter of the beta distribution is i / 2. PyTorch uses i - 1/2, which gives another distribution for three or more rows.
     #[track_caller]
     fn try_rsample(&self, shape: impl Into<Shape>, generator: &mut Generator) -> Result<A> {
         let (at, dim) = (Site::here("rsample"), self.dim);

@@ -21,8 +21,9 @@ pub(crate) enum CountFamily {
     Geometric,
 }
 
-/// Returns the smallest count k for which the probability of counts up to k is at least `p`; NaN if a parameter is out of range. Parameters
-/// are expanded to the shape of `p`. The derivative is 0.
+/// Returns the smallest count k for which the probability of counts up to k is at least `p`; NaN if `p` is NaN or a parameter is out of
+/// range. For `p` = 1, returns the number of trials of a binomial distribution, and ∞ for the other families. Parameters are expanded to
+/// the shape of `p`. The derivative is 0.
 ///
 /// Because the distribution function is rounded, a `p` below 1 is first multiplied by 1 - 8 ε. ε is the epsilon of the element type.
 pub(crate) fn count_quantile<A: Array>(counts: CountFamily, parameters: &[&A], p: &A, at: Site) -> Result<A> {
@@ -93,7 +94,8 @@ impl CountFamily {
     }
 
     /// Returns the smallest count k for which the probability of counts up to k is at least `p`. Steps from the mean find an interval, and
-    /// bisection finds the count in it.
+    /// bisection finds the count in it. For `p` = 1, returns the number of trials of a binomial distribution, and ∞ for the other families.
+    /// NaN if `p` is NaN or a parameter is out of range.
     fn smallest_count(self, p: f64, parameters: [f64; 2]) -> f64 {
         let [mean, deviation] = self.search_start(parameters);
         if p.is_nan() || mean.is_nan() {

@@ -124,9 +124,10 @@ fn beta(a: f64, b: f64, generator: &mut Generator) -> f64 {
     1.0 / (1.0 + libm::exp(y - x))
 }
 
-/// Draws from the binomial distribution: the count of the numbers below `p` among `trials` uniform numbers. Most of these numbers are not
-/// drawn. The middle one of the sorted numbers has a beta distribution, and a draw of it halves the numbers that remain (L. Devroye,
-/// "Non-Uniform Random Variate Generation", 1986, X.4.4). NaN unless `trials` is a whole number in [0, 1e15) and `p` is in [0, 1].
+/// Draws from the binomial distribution: the count of the numbers below `p` among `trials` uniform numbers. At most 24 of these numbers are
+/// drawn. While more remain, the middle one of the sorted numbers has a beta distribution, and a draw of it halves the numbers that remain
+/// (L. Devroye, "Non-Uniform Random Variate Generation", 1986, X.4.4). NaN unless `trials` is a whole number in [0, 1e15) and `p` is in
+/// [0, 1].
 fn binomial(trials: f64, p: f64, generator: &mut Generator) -> f64 {
     if !(0.0..=1.0).contains(&p) || !(0.0..1e15).contains(&trials) || trials.fract() != 0.0 {
         return f64::NAN;
@@ -151,9 +152,9 @@ fn binomial(trials: f64, p: f64, generator: &mut Generator) -> f64 {
 }
 
 /// Draws from the Poisson distribution: the number of events of a Poisson process of rate 1 in the time `rate`. The time of event number n
-/// has a gamma distribution. With a draw of this time for a large n, n events are counted at once, and only the time after event n remains
-/// (J. H. Ahrens and U. Dieter, "Computer methods for sampling from gamma, beta, Poisson and binomial distributions", 1974). NaN unless
-/// `rate` is in [0, 1e15).
+/// has a gamma distribution. With a draw of this time for a large n, n events are counted at once, and only the time after event n remains.
+/// If event n comes after the end, a binomial draw counts the events before the end (J. H. Ahrens and U. Dieter, "Computer methods for
+/// sampling from gamma, beta, Poisson and binomial distributions", 1974). NaN unless `rate` is in [0, 1e15).
 fn poisson(rate: f64, generator: &mut Generator) -> f64 {
     if !(0.0..1e15).contains(&rate) {
         return f64::NAN;

@@ -140,8 +140,8 @@ impl ParameterRange {
         match self {
             ParameterRange::Real => !x.is_nan(),
             ParameterRange::Positive | ParameterRange::Positives => x > 0.0,
-            // If the sum of a vector of probabilities was 0, the division has given NaN or -∞, which this comparison refuses. If all
-            // elements were negative, they are positive now.
+            // If the sum of a vector of probabilities was 0, the division has given at least one NaN or -∞, which this comparison refuses.
+            // If all elements were negative, they are positive now.
             ParameterRange::Nonnegative | ParameterRange::Probabilities => x >= 0.0,
             ParameterRange::Unit => (0.0..=1.0).contains(&x),
             ParameterRange::BelowOne => (0.0..1.0).contains(&x),

@@ -160,15 +160,15 @@ impl<A: Array> Transform<A> {
         }
     }
 
-    /// Returns the masks of the elements of `y` below and above the image; `None` for an infinite bound.
+    /// Returns the masks of the elements of `y` below and above the image, which does not contain its bounds; `None` for an infinite bound.
     fn outside(&self, y: &A) -> Result<[Option<A::Mask>; 2], A::Error> {
         let [low, high] = self.image();
         let below = low.is_finite().then(|| y.try_le(low)).transpose()?;
         Ok([below, high.is_finite().then(|| y.try_ge(high)).transpose()?])
     }
 
-    /// Returns the transform of `x`. A value that rounds to an end of the image, where the density is 0, is replaced by a number inside the
-    /// image.
+    /// Returns the transform of `x`. A value that rounds to a finite end of the image, where the density is 0, is replaced by a number inside
+    /// the image. For stick-breaking, a share that rounds to 0 is replaced by the smallest normal number.
     fn transform_sample(&self, x: &A) -> Result<A> {
         let y = self.try_forward(x)?;
         let half = 0.5 * A::Elem::EPSILON.to_f64();
@@ -191,8 +191,8 @@ impl<A: Array> Transform<A> {
 }
 
 /// The distribution of transformed values of `base`. The transforms are applied one after the other. The batch shape of `base` broadcasts
-/// with the parameters of affine transforms. Samples that round to an end of a transform's range are moved inside, where their density is
-/// not 0. PyTorch: `TransformedDistribution`.
+/// with the parameters of affine transforms. Samples that round to a finite end of a transform's range are moved inside, where their
+/// density is not 0. PyTorch: `TransformedDistribution`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -250,7 +250,7 @@ impl<A: Array, D: Distribution<A>> TransformedDistribution<D, A> {
         Shape::from(&shape[..shape.rank() - event.rank()])
     }
 
-    /// Returns draws of `base`, independent for each element of the expanded batch shape.
+    /// Returns draws of `base`, independent for each position of the expanded batch shape.
     fn draw_base(&self, draws: impl FnOnce(Shape) -> Result<A>, shape: &Shape) -> Result<A> {
         draw_for_batch(draws, shape, &self.base.batch_shape(), &self.base_batch_shape())
     }

@@ -19,7 +19,7 @@ use crate::support::{
 };
 
 /// The categorical distribution over the classes 0 to K - 1: class k has the probability pₖ. The parameters have the shape `[…, K]`. Values
-/// are class numbers, stored in the element type. PyTorch: `Categorical`.
+/// are class numbers, stored in the element type. The mean and the variance are NaN. PyTorch: `Categorical`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }
@@ -200,7 +200,7 @@ impl<A: Array> Validate for Categorical<A> {
 }
 
 /// The multinomial distribution: the counts xₖ of K classes in n = `total_count` draws have the probability n! Π pₖ^xₖ / xₖ!. The
-/// parameters have the shape `[…, K]`. PyTorch: `Multinomial`.
+/// probabilities pₖ or the logits have the shape `[…, K]`. `total_count` is one number for the whole batch. PyTorch: `Multinomial`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_distributions as distributions; pub use wengert_autograd::prelude; }

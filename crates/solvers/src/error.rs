@@ -65,7 +65,8 @@ pub enum Error {
         at: Site,
     },
 
-    /// The Jacobian is singular at a point, or so nearly singular that the step is not finite. So Newton's method has no direction.
+    /// The Jacobian is singular or not finite at a point, or so nearly singular that the step is not finite. So Newton's method has no
+    /// direction.
     #[error("the Jacobian is singular in iteration {iteration}\n  {at}\n  hint: start from another point")]
     Singular {
         /// The number of iterations before the error.
@@ -145,7 +146,7 @@ pub(crate) fn argument_error(message: impl Into<String>, at: Site) -> Error {
     Error::Argument { message: message.into(), at }
 }
 
-/// Returns an error if a tolerance is NaN or negative. `solver` and the names of the tolerances are written in the message.
+/// Returns an error if a tolerance is NaN or negative. `solver` and the name of the tolerance are written in the message.
 pub(crate) fn check_tolerances(solver: &str, tolerances: &[(&str, f64)], at: Site) -> Result<()> {
     match tolerances.iter().find(|(_, value)| value.is_nan() || *value < 0.0) {
         Some((name, value)) => {

@@ -4,7 +4,7 @@
 //! rule of 21 points, its error estimate and its test for parts that are too narrow. An infinite interval is mapped to
 //! (0, 1] by x = a + (1 - t) / t, as in QAGI. Unlike QAGS, there is no extrapolation, so a singularity at an end that
 //! is 0 takes more parts. With a singularity at another end, or at the finite end of an infinite interval, the parts
-//! become too narrow, which is an error.
+//! can become too narrow, which is an error.
 
 use std::rc::Rc;
 

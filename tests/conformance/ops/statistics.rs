@@ -1,4 +1,4 @@
-//! Running sums and products, variance, norms and distances.
+//! Running sums and products, variances, norms, distances, softmax, and sums and means without NaN.
 
 use wengert_tensor::ops::{Cumulative, Norms, Softmax, Statistics};
 

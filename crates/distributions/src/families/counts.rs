@@ -61,10 +61,10 @@ impl<A: Array> Family for Poisson<A> {
     }
 }
 
-/// The maximum number of counts over which an entropy is summed. The sum evaluates each count for each element of the batch shape.
+/// The largest count up to which an entropy is summed. The sum evaluates each count for each distribution of the batch.
 const MAX_ENTROPY_TERMS: f64 = 1e6;
 
-/// Returns an error if the entropy of the distribution `name` is a sum over more than [`MAX_ENTROPY_TERMS`] counts.
+/// Returns an error if the entropy of the distribution `name` is a sum over counts up to `max_count`, above [`MAX_ENTROPY_TERMS`].
 pub(crate) fn check_terms<E: From<wengert_tensor::Error>>(name: &str, max_count: f64, at: Site) -> Result<(), E> {
     if max_count > MAX_ENTROPY_TERMS {
         let message = format!(

@@ -206,7 +206,7 @@ impl<A: Array> Family for Weibull<A> {
     }
 
     fn log_density(&self, x: &A) -> Result<A> {
-        // At x = ∞, the terms are infinite and have different signs, so their sum would be NaN.
+        // At x = ∞ and k > 1, the terms are infinite and have different signs, so their sum would be NaN.
         let infinite = x.try_eq(f64::INFINITY)?;
         let (k, z) = (&self.concentration, (expr(x).masked(&infinite, 1.0) / &self.scale).get()?);
         let density = expr(k).ln() - expr(&self.scale).ln() + (expr(k) - 1.0) * expr(&z).ln() - expr(&z).pow(expr(k));

@@ -1,4 +1,5 @@
-//! Checks the derivatives of logarithms of densities, to second order, and the derivatives of samples.
+//! Checks the derivatives of logarithms of densities, entropies, distribution functions, quantiles and samples. The derivatives of the
+//! densities and the entropies are checked to second order.
 
 use wengert_autograd::prelude::*;
 use wengert_autograd::{GradCheck, assert_gradcheck, transforms};

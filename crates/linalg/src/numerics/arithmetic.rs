@@ -177,8 +177,8 @@ pub(crate) fn scale_near_one<'a, T: Float>(x: impl Iterator<Item = &'a T>) -> T 
     if magnitude > 0.0 { inverse_power_of_two(magnitude) } else { T::ONE }
 }
 
-/// Returns the power of two whose product with the positive number `magnitude` is in [1, 2). The power and its inverse are finite, so the
-/// product for a subnormal number is smaller.
+/// Returns the power of two whose product with the positive number `magnitude` is in [1, 2). The power and its inverse are normal numbers, so
+/// the product is smaller for a subnormal number, and up to 16 for a number near the largest one.
 fn inverse_power_of_two<T: Float>(magnitude: f64) -> T {
     let max_exponent = if size_of::<T>() == 8 { 1020.0 } else { 125.0 };
     T::from_f64((-magnitude.log2().floor()).clamp(-max_exponent, max_exponent).exp2())

@@ -7,9 +7,9 @@
 //! Eigenvalues and singular values begin with reflections (`reflectors`, `tridiagonal`, `bidiagonal`). With `parts`, several threads apply
 //! them to a large matrix. Small matrices, and large ones without vectors, then use rotations (`eigen`, `implicit_qr`, `rotations`). Large
 //! matrices with vectors are divided by `halves`: `symmetric_halves` and `bidiagonal_halves` join two solutions with `secular` and
-//! `joined_rows`. Eigenvalues of other matrices (`general`) follow from the Schur form (`schur`). The other files compute one result each
-//! (`qr`, `singular`, `pseudoinverse`, `exponential`, `cofactors`), or have operations that several files share (`arithmetic`, `products`,
-//! `differences`, `failure`).
+//! `joined_rows`. Eigenvalues of matrices that are not symmetric (`general`) follow from the Schur form (`schur`). The other files compute
+//! one result each (`qr`, `singular`, `pseudoinverse`, `exponential`, `cofactors`), or have operations that several files share
+//! (`arithmetic`, `products`, `differences`, `failure`).
 
 pub(crate) mod arithmetic;
 mod bidiagonal;

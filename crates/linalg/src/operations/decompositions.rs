@@ -275,7 +275,7 @@ pub trait Decompositions: Array {
     ///
     /// # Errors
     ///
-    /// If `count` is below 2, `self` has no dimension, or there is not enough memory. (PyTorch treats an array without
+    /// If `count` or its default n is below 2, `self` has no dimension, or there is not enough memory. (PyTorch treats an array without
     /// dimensions as a vector with one element.)
     fn try_vander(&self, count: impl Into<Option<usize>>) -> Result<Self> {
         let at = Site::here("vander");

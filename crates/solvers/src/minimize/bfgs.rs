@@ -1,4 +1,4 @@
-//! The direction of the BFGS method: an approximation of the inverse Hessian times the gradient.
+//! The direction of the BFGS method: minus the product of an approximation of the inverse Hessian and the gradient.
 //!
 //! J. Nocedal and S. J. Wright, "Numerical optimization" (2006), algorithm 6.1. The first update scales the identity by equation 6.20.
 

@@ -70,12 +70,12 @@ pub struct Minimize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MinimizeEnd {
-    /// No element of the gradient exceeds `gtol`. SciPy: `status` 0.
+    /// No element of the gradient exceeds `gtol` in magnitude. SciPy: `status` 0.
     Gtol,
     /// The largest number of iterations was reached. SciPy: `status` 1.
     MaxIterations,
-    /// No tried point along the direction has a lower value, because rounding errors hide the decrease or the gradient is wrong. SciPy:
-    /// `status` 2.
+    /// No tried point along the direction has a lower value. Either rounding errors hide the decrease, or the gradient is wrong or NaN along
+    /// the direction. SciPy: `status` 2.
     NoProgress,
     /// The function is -∞ at the last point.
     Unbounded,

@@ -46,7 +46,7 @@ impl<T: Float> Field<'_, T> {
         Ok(())
     }
 
-    /// Returns the Jacobian `[n, n]` of the slope with respect to the state, and its derivative with respect to the time.
+    /// Returns the Jacobian `[n, n]` of the slope with respect to the state, and the derivative `[n]` of the slope with respect to the time.
     pub(super) fn jacobians(&self, t: f64, y: &[T]) -> Result<(Vec<f64>, Vec<f64>)> {
         let (time, state) = (Tensor::scalar(T::from_f64(t)), Tensor::try_from_vec(y.to_vec(), &self.shape)?);
         let n = y.len();

@@ -91,7 +91,7 @@ pub(super) fn fixed_step_count<T: Float>(settings: &Settings, interval: &[f64]) 
     settings.step_size.map_or(1, |size| (((end - start).abs() - slack) / size).ceil().max(1.0) as usize)
 }
 
-/// Returns the states at the requested times, one after the other.
+/// Returns the states at the requested times, one after the other, and the numbers of steps.
 pub(super) fn integrate<T: Float>(
     settings: &Settings,
     field: &mut Field<'_, T>,

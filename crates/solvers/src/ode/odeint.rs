@@ -64,7 +64,7 @@ pub fn try_odeint<T: Float>(
 /// use wengert::prelude::*;
 /// use wengert::solvers::{Method, Odeint};
 ///
-/// // Van der Pol's oscillator, stiff: a method with fixed or explicit steps would need thousands of steps.
+/// // Van der Pol's oscillator, a stiff problem: an explicit method would need hundreds of thousands of steps.
 /// let solver = Odeint::new().method(Method::Rodas4).rtol(1e-6).atol(1e-8);
 /// let solved = solver.call(
 ///     |_, y| {

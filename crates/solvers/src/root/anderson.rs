@@ -71,7 +71,7 @@ impl Default for FixedPoint {
 
 #[twins]
 impl FixedPoint {
-    /// Returns a solver that combines 5 differences of points, with an rtol of 1e-8 and an atol of 1e-12. It makes at most 1000
+    /// Returns a solver that combines at most 5 differences of points, with an rtol of 1e-8 and an atol of 1e-12. It makes at most 1000
     /// iterations.
     pub fn new() -> Self {
         FixedPoint { rtol: 1e-8, atol: 1e-12, history: 5, max_iter: 1000 }
@@ -87,7 +87,7 @@ impl FixedPoint {
         FixedPoint { atol, ..self }
     }
 
-    /// Sets the number of differences of points that are combined. 0 is the plain iteration. jaxopt: `history_size`.
+    /// Sets the largest number of differences of points that are combined. 0 is the plain iteration. jaxopt: `history_size`.
     pub fn history(self, history: usize) -> Self {
         FixedPoint { history, ..self }
     }

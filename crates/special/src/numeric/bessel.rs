@@ -24,8 +24,8 @@ pub(crate) fn bessel_y(order: usize, x: f64) -> f64 {
 
 /// Computes the modified Bessel function Iₙ(x), where n is `order`. Multiplies it by exp(-|x|) if `scaled` is true.
 ///
-/// Near 0 the function sums the power series, whose terms are all positive (NIST Digital Library of Mathematical Functions, 10.25.2).
-/// Otherwise it sums the asymptotic series (10.40.1).
+/// For |x| ≤ 30 + n²/2 the function sums the power series, whose terms are all positive (NIST Digital Library of Mathematical Functions,
+/// 10.25.2). Otherwise it sums the asymptotic series (10.40.1).
 pub(crate) fn bessel_i(order: usize, x: f64, scaled: bool) -> f64 {
     let (size, n) = (x.abs(), order as f64);
     let sign = if x < 0.0 && order % 2 == 1 { -1.0 } else { 1.0 };

@@ -123,8 +123,8 @@ pub(crate) fn ln_betainc(a: f64, b: f64, [x, y]: [f64; 2]) -> [f64; 2] {
 /// their tails at z differ by about z⁴ / (4 df). This is below the rounding error where the tails do not underflow.
 pub(crate) const MAX_DF: f64 = 1e22;
 
-/// Computes the distribution function of Student's t-distribution with `df` degrees of freedom at `z`. Both tails keep their digits. NaN
-/// unless `df` is positive.
+/// Computes the distribution function of Student's t-distribution with `df` degrees of freedom at `z`. Small probabilities of the lower tail
+/// keep their digits. NaN if `z` is NaN, and unless `df` is positive.
 pub fn student_cdf(df: f64, z: f64) -> f64 {
     if df.is_nan() || df <= 0.0 || z.is_nan() {
         return f64::NAN;

@@ -106,7 +106,8 @@ pub(crate) fn gamma_density(a: f64, x: f64) -> f64 {
 /// true, else the lower one.
 ///
 /// For x < a + 1 the function sums a series (NIST Digital Library of Mathematical Functions, 8.7.1). Otherwise it evaluates a continued
-/// fraction (8.9.2). Both work on [jets](Jet). Near the mean of a large a, it uses [an expansion](large).
+/// fraction (8.9.2). Both work on [jets](Jet). Near the mean of a large a, it uses [an expansion](large). The value of the upper function
+/// for a < 1e-3 and x < a + 1 comes from [another series](upper_near_zero).
 pub(crate) fn gammainc(a: f64, x: f64, upper: bool, order: usize) -> f64 {
     if !(a >= 0.0 && x >= 0.0) || a == 0.0 && x == 0.0 || a.is_infinite() && x.is_infinite() {
         return f64::NAN;
