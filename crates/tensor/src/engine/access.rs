@@ -59,8 +59,8 @@ impl Access {
         Self::with_min_row(layout, MIN_READ_ROW)
     }
 
-    /// Does the same as [`new`](Self::new). An operand that repeats a row of at least `min_row_len` elements is read in place. An operand
-    /// with a shorter row may be copied ([`Access::Periodic`]).
+    /// Does the same as [`new`](Self::new). An operand is [periodic](Access::Periodic) only if its rows, in which the stride is constant,
+    /// have fewer than `min_row_len` elements.
     fn with_min_row(layout: &Layout, min_row_len: usize) -> Self {
         if layout.is_contiguous() {
             return Access::Contiguous(layout.offset());

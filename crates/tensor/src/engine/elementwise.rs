@@ -170,7 +170,7 @@ pub(crate) fn copy<T: Element>(x: Source<T>, out: &mut [T]) {
         Access::Transposed(..) => return map(x, out, |x| x),
         _ => return run_unary(x, out, true, 1, &loops::copy),
     };
-    // The elements of each block are copied directly from `x` to the result, without a buffer between them.
+    // If `is_streamed` is false, the elements of each block are copied directly from `x` to the result. Otherwise they pass through a buffer.
     let tiling = match is_streamed {
         true => Tiling::of_operation(out.len(), space.run_length(), 1),
         false => Tiling::of_copy(out.len(), space.run_length()),

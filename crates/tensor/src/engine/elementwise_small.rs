@@ -59,8 +59,9 @@ fn broadcast_stride(layout: &Layout, from_end: usize) -> isize {
     }
 }
 
-/// Computes `out = op(x, y)` for operands that broadcast to `shape`, and returns true. If [`row_broadcast`] returns `None`, operands with
-/// short rows are copied before they are read. If an operand that must be copied has long rows, computes nothing and returns false.
+/// Computes `out = op(x, y)` for operands that broadcast to `shape`, and returns true. Operands with short rows are copied before they are
+/// read if [`row_broadcast`] returns `None`, or if there are many rows and no loop over rows. If an operand that must be copied has long
+/// rows, computes nothing and returns false.
 #[inline]
 pub(crate) fn binary<T: Element>(op: Binary, shape: &Shape, x: Source<T>, y: Source<T>, out: &mut [T]) -> bool {
     let rows = |rows: RowBroadcast, x: &[T], y: &[T], out: &mut [T]| {
@@ -149,8 +150,8 @@ impl<'a, T: Element> GatheredOperand<'a, T> {
         if both <= MAX_PIECE { MAX_PIECE / both * both } else { MAX_PIECE / row * row }
     }
 
-    /// Returns the first `len` elements of the piece with index `number`. Each piece has `piece` elements. On entry, `buffer` contains the
-    /// previous piece. Overwrites `buffer`, unless both pieces are equal or the operand needs no copy.
+    /// Returns the first `len` elements of the piece with index `number`. Each piece except the last has `piece` elements. On entry, `buffer`
+    /// contains the previous piece. Overwrites `buffer`, unless both pieces are equal or the operand needs no copy.
     #[inline]
     fn piece<'b>(&'b self, number: usize, piece: usize, len: usize, buffer: &'b mut [T; MAX_PIECE]) -> Operand<'b, T> {
         let start = number * piece;

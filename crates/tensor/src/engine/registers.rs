@@ -32,7 +32,7 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
-    /// Chooses the registers. `summed` has the operands of sums. An operand that is an [only summed](only_summed) product is not stored.
+    /// Chooses the registers. `summed` has the operands of sums. An operand that is an [only summed](only_summed) product may be left out.
     pub(crate) fn new(program: &Program, summed: impl Iterator<Item = ValueIndex>) -> Self {
         let (inputs, instructions) = (program.inputs() as usize, program.instructions());
         let (reads, direct) = (reads(program), direct_outputs(program));
@@ -89,8 +89,8 @@ fn only_summed(program: &Program, reads: &[usize], summed: impl Iterator<Item = 
     only_summed
 }
 
-/// Returns the values that are read when the instruction at `position` runs. A sum of a product that is not stored reads the operands of
-/// this product.
+/// Returns the values that are read when the instruction at `position` runs. For the sum of a product that is not stored, also returns the
+/// operands of this product.
 fn values_read(program: &Program, only_summed: &[bool], position: usize) -> SmallVec<[ValueIndex; 3]> {
     let instruction = program.instructions()[position];
     let mut values: SmallVec<[ValueIndex; 3]> = instruction.operands().collect();
@@ -110,8 +110,8 @@ fn operands_of_product(program: &Program, only_summed: &[bool], value: ValueInde
     }
 }
 
-/// Returns, for each value, the position of the last instruction that reads it. The position is `usize::MAX` if the value is an output, and
-/// 0 if no instruction reads the value.
+/// Returns, for each value, the position of the last instruction that reads it. The position is `usize::MAX` if an output reads the value, or
+/// reads a product of the value that is only summed. It is 0 if nothing reads the value.
 fn last_uses(program: &Program, only_summed: &[bool]) -> Vec<usize> {
     let mut last_use = vec![0; program.inputs() as usize + program.instructions().len()];
     for position in 0..program.instructions().len() {
@@ -136,8 +136,8 @@ fn reads(program: &Program) -> Vec<usize> {
     reads
 }
 
-/// Returns, for each value, the index of its first [`Output::Whole`], if there is one. The result of an instruction is computed directly in
-/// this output where possible.
+/// Returns, for each value, the index of its first [`Output::Whole`], if there is one. If an instruction computes the value, this output is
+/// the register of its result.
 fn direct_outputs(program: &Program) -> Vec<Option<u32>> {
     let mut direct = vec![None; program.inputs() as usize + program.instructions().len()];
     for (number, output) in program.outputs().iter().enumerate() {

@@ -117,7 +117,8 @@ struct BlockRun<'a, T: Float> {
     reduced: &'a [ReducedOutput],
     inputs: &'a [Input<'a, T>],
     tiling: &'a Tiling,
-    /// True if [whole](Output::Whole) outputs are written by [`cpu::stream`], which bypasses the caches.
+    /// True if [whole](Output::Whole) outputs are written with stores that bypass the caches: by [`cpu::stream`], or by the loop of an
+    /// instruction.
     is_streamed: bool,
 }
 
@@ -250,7 +251,7 @@ impl<'r, T: Float> BlockTask<'_, '_, 'r, T> {
         Ok(())
     }
 
-    /// Returns a value as an operand: the `len` elements of the block, or one element for each of `len` rows.
+    /// Returns a value as an operand: one number, the `len` elements of the block, or one element for each of `len` rows.
     #[inline(always)]
     fn operand(&self, value: usize, len: usize) -> Operand<'_, T> {
         // The value is matched by reference. A copy of the whole value would have to wait until the separate stores of its fields have
@@ -271,8 +272,8 @@ impl<'r, T: Float> BlockTask<'_, '_, 'r, T> {
         }
     }
 
-    /// Leaves out the computation of `product`, a multiplication or a square, if each operand has all elements of the block. An operand must
-    /// not be one number, or have one element per row. Then returns true, and the sum of the product multiplies the operands.
+    /// Leaves out the computation of `product`, a multiplication or a square, and returns true, if each operand has all elements of the
+    /// block. The sum of the product then multiplies the operands. Returns false if an operand is one number or has one element per row.
     #[inline(never)]
     fn skip_product(&mut self, product: usize, instruction: Instruction) -> bool {
         let is_stored =
@@ -380,8 +381,8 @@ impl<'r, T: Float> BlockTask<'_, '_, 'r, T> {
     }
 
     /// Computes addition, subtraction, multiplication or division over a block with stores that bypass the caches. The result must be
-    /// written to one output and not be read by another instruction. Returns `None` for other instructions, for blocks of rows, and if the
-    /// result is one number.
+    /// written to one output and not be read by another instruction. Returns `None` for other instructions, for blocks of several rows, and
+    /// if the result is one number.
     #[inline(never)]
     fn stream(&mut self, instruction: Instruction, register: Register, block: Block) -> Option<BlockValue<'r, T>> {
         let (Instruction::Binary(op, x, y), Register::Output(output)) = (instruction, register) else { return None };

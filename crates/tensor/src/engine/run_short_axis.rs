@@ -341,9 +341,9 @@ impl<T: Float> LaneTask<'_, '_, '_, T> {
         execute(instruction, read, &mut out[..len]).map_or(result, LaneValue::Splat)
     }
 
-    /// Reduces each row of a block. The elements of a row are in different lanes (positions of the short last dimension). If the value is
-    /// one number, or one number for each lane, returns the result of all rows. Otherwise writes one result for each row to `out`, and
-    /// returns `None`.
+    /// Reduces each row of a block. The elements of a row are in different lanes (positions of the short last dimension). If the value is one
+    /// number, or one number for each lane, all rows have the same result, which is returned. Otherwise writes one result for each row to
+    /// `out`, and returns `None`.
     fn reduce(&self, op: Reduction, x: usize, out: &mut [T]) -> Option<T> {
         let (count, len) = (self.run.lanes.lane_count, out.len());
         let (elements, step) = match self.values[x] {

@@ -17,7 +17,7 @@ pub(crate) struct Tiling {
     /// The number of elements of a unit: a long row, or several short rows. Each unit is cut into blocks separately.
     unit_len: usize,
     blocks_per_unit: usize,
-    /// The number of elements in a block. The last block of a unit may be shorter.
+    /// The number of elements in a block. The last block of a unit may be shorter. It is 0 if there are tiles.
     pub(crate) block_len: usize,
     /// The number of blocks. If there are tiles, all blocks of one row of tiles count as one block.
     block_count: usize,

@@ -112,8 +112,9 @@ dispatched! {
 }
 
 /// Does the same as [`add_terms`]. `step(sum, d)` adds the term of the difference `d` to a sum. Adds eight terms of all rows at a time. So
-/// each sum is read and written only once per eight terms, and each element of the block is read once for all rows. The loops over columns
-/// have a constant length, so that the compiler uses vector instructions for all columns.
+/// each sum is read and written only once per eight terms, and each element of the block is read once for all rows. The remaining terms,
+/// fewer than eight, are added row by row. The loops over columns have a constant length, so that the compiler uses vector instructions for
+/// all columns.
 #[inline(always)]
 fn add<T: FloatMath>(
     x: [&[T]; ROWS_AT_ONCE],

@@ -17,7 +17,7 @@ use crate::thresholds::blocks::{BLOCK, MIN_PARALLEL, TASK};
 use crate::thresholds::grid::MAX_COPIED_PER_POINT;
 use crate::{Axes, Element, Float, Layout, Reduction};
 
-/// The number of zeros on each side of a copied plane. A corner of a [`GridPoint`] is at most two rows and two columns outside of a plane.
+/// The number of zeros on each side of a copied plane. A neighbour of a [`GridPoint`] is at most two rows and two columns outside of a plane.
 const MARGIN: usize = 2;
 
 /// Sets `out[i]` to `x[positions[i]]`. A position is an index into the row-major order of `x`.
@@ -50,8 +50,8 @@ pub(crate) struct Planes {
 }
 
 impl Planes {
-    /// Returns the planes of images `[.., channels, height, width]`, which are read at `count` points per plane. If `has_neighbours` is true, a
-    /// point reads several elements. Only then may the planes be copied, because a single element needs only one check.
+    /// Returns the planes of images `[.., channels, height, width]`, which are read at `count` points per plane. If `has_neighbours` is true,
+    /// a point reads several elements. Only then may the planes be copied, because a single element needs only one check.
     pub(crate) fn new([channels, height, width]: [usize; 3], count: usize, has_neighbours: bool) -> Self {
         let is_copied = has_neighbours && height.saturating_mul(width) <= count.saturating_mul(MAX_COPIED_PER_POINT);
         Planes { height, width, channels, count, margin: if is_copied { MARGIN } else { 0 } }

@@ -11,7 +11,7 @@ use crate::thresholds::parts::{STEP_BLOCK, STEP_PART};
 pub(crate) type UpdatePart<'f, T, const N: usize> = dyn Fn(&mut [T], &[T], &mut [&mut [T]; N]) + Sync + 'f;
 
 /// Calls `part` for each part of the arrays, on several threads if the arrays are long. This function does not depend on the formula of the
-/// update, so it is compiled once for each number of states.
+/// update, so it is compiled once for each element type and number of states.
 pub(crate) fn update<T: Element, const N: usize>(
     x: &mut [T],
     input: &[T],

@@ -55,7 +55,7 @@ struct SharedAllocation<T> {
 pub(crate) struct ConcatMemory<T> {
     memory: Arc<SharedAllocation<T>>,
     len: usize,
-    /// The ranges that were handed out as buffers, as a map from each range's start to its end.
+    /// The ranges that were handed out as buffers and are not empty, as a map from each range's start to its end.
     taken: BTreeMap<usize, usize>,
 }
 

@@ -105,8 +105,9 @@ fn best_supported() -> InstructionSet {
 static CHOSEN: AtomicU8 = AtomicU8::new(0);
 
 /// Returns the instruction set in use. By default, this is the largest set that the processor supports. The environment variable
-/// `WENGERT_SIMD`, read at the first operation, selects another set: `portable` or `reproducible`, `neon`, `avx2`, `avx512`. An unknown
-/// name, or a set that the processor lacks, is ignored with a warning in the log.
+/// `WENGERT_SIMD` selects another set: `portable` or `reproducible`, `neon`, `avx2`, `avx512`. It is read when the set is first needed, and
+/// not at all after a call of [`set_instruction_set`]. An unknown name, or a set that the processor lacks, is ignored with a warning in the
+/// log.
 #[inline(always)]
 pub fn instruction_set() -> InstructionSet {
     match CHOSEN.load(Ordering::Relaxed) {

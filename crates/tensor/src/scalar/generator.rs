@@ -159,7 +159,7 @@ impl Generator {
         midpoint(self.next_u64())
     }
 
-    /// Returns `true` with probability `p`: never if `p` is 0 or NaN, always if it is 1.
+    /// Returns `true` with probability `p`: never if `p` is NaN or at most 0, always if it is at least 1.
     #[inline]
     pub fn bernoulli(&mut self, p: f64) -> bool {
         self.uniform() < p

@@ -1,5 +1,5 @@
-//! Single elements: the element types, the names of the elementwise operations and reductions, the instructions of fused programs, and
-//! functions of numbers. Also random numbers, and the instruction sets for which loops are compiled.
+//! Single elements: the element types, the names of the elementwise operations and reductions, elementwise formulas, the instructions of
+//! fused programs, and functions of numbers. Also random numbers, and the instruction sets for which loops are compiled.
 
 pub(crate) mod cpu;
 pub(crate) mod element;

@@ -71,7 +71,8 @@ pub(crate) use {with_fold, with_fold_of_bool};
 
 /// The definition of a reduction for elements `T`.
 pub(crate) trait Fold<T> {
-    /// The initial value of a total, and the total of no elements. Combining another total with it gives the other total.
+    /// The initial value of a total, and the total of no elements. Combining another total with it gives the other total, except that a sum
+    /// of -0 becomes +0.
     const START: T;
     /// The elementwise function that the reduction folds.
     const FUNCTION: Binary;
@@ -119,7 +120,7 @@ impl<T: Semiring> Fold<T> for Product {
     }
 }
 
-/// The largest element. If several elements are equal, the first of them.
+/// The largest element. Of two equal totals, `combine` returns the first.
 pub(crate) struct Largest;
 
 impl<T: Semiring> Fold<T> for Largest {
@@ -138,7 +139,7 @@ impl<T: Semiring> Fold<T> for Largest {
     }
 }
 
-/// The smallest element. If several elements are equal, the first of them.
+/// The smallest element. Of two equal totals, `combine` returns the first.
 pub(crate) struct Smallest;
 
 impl<T: Semiring> Fold<T> for Smallest {

@@ -99,7 +99,8 @@ fn polynomial<const N: usize>(t: f64, coefficients: &[f64; N]) -> f64 {
 /// Computes the `p`-quantile of the standard normal distribution, 0 < `p` < 1, with a relative error below 1e-15.
 ///
 /// The method is from M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988), PPND16. It uses quotients
-/// of polynomials, whose argument in the tails is √(-ln p). The coefficient of the highest power comes first.
+/// of polynomials. In the tails, their argument is √(-ln t) minus a constant, where t is the smaller of p and 1 - p. The coefficient of the
+/// highest power comes first.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     let q = p - 0.5;
     if q.abs() <= MAX_CENTRAL {
@@ -409,8 +410,8 @@ pub(crate) fn incomplete_gamma(a: f64, x: f64, is_upper: bool) -> f64 {
 /// is below 1e-18.
 const MAX_NEAR_ZERO: f64 = 1e-3;
 
-/// Computes the upper part for a small a and x < a + 1, where it is about a. With w = xᵃ / Γ(a + 1), it is
-/// 1 - w - w Σ (-x)ᵏ a / (k! (a + k)) over k ≥ 1 (NIST Digital Library of Mathematical Functions, 8.7.3).
+/// Computes the upper part for a small a and x < a + 1. The result is about a times the exponential integral E₁(x). With w = xᵃ / Γ(a + 1),
+/// the upper part is 1 - w - w Σ (-x)ᵏ a / (k! (a + k)) over k ≥ 1 (NIST Digital Library of Mathematical Functions, 8.7.3).
 fn upper_near_zero(a: f64, x: f64) -> f64 {
     let (mut power, mut sum) = (1.0, 0.0);
     for k in 1..30 {

@@ -17,7 +17,7 @@ struct Entry {
     expression: Expression,
     roots: Vec<NodeIndex>,
     dtype: DType,
-    /// Functions of numbers are computed when the plan is made. Their last bits depend on the instruction set.
+    /// The instruction set for which the plan was made. Planning computes functions of numbers, whose last bits depend on the set.
     instruction_set: InstructionSet,
     simplify: bool,
     plan: Rc<Plan>,

@@ -34,9 +34,9 @@ fn corresponding_axis(space: &Shape, shape: &Shape, axis: usize) -> Option<usize
     if is_same { axis.checked_sub(extra) } else { None }
 }
 
-/// Removes each concatenation whose operands are all computed by one fused program, and for which [`concatenated_output`] returns an
-/// output. The program gets this output, which is the concatenated result. The program no longer writes the operands that no other step
-/// reads.
+/// Removes each concatenation that is not small, whose operands are all computed by one fused program, and for which [`concatenated_output`]
+/// returns an output. The program gets this output, which is the concatenated result. The program no longer writes the operands that neither
+/// another step nor a root reads.
 pub(super) fn fuse_concatenations(steps: &mut Vec<Step>, roots: &[(OperandRef, Shape)], buffer_count: u32) {
     let mut readers = count_reads(steps, roots, buffer_count);
     // For each buffer, the position in `done` of the program that writes it.

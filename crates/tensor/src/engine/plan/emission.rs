@@ -238,7 +238,7 @@ impl Placements<'_> {
     }
 }
 
-/// For each value, the index of the buffer that stores the value, or `u32::MAX` if the value is not stored.
+/// The buffers of a plan: for each value, the index of the buffer that stores the value (`u32::MAX` if none), and the number of buffers.
 struct BufferIndices {
     of_values: Vec<u32>,
     count: u32,

@@ -40,7 +40,8 @@ pub(super) struct Kernel {
     pub(super) space: ShapeId,
     /// If the program reduces rows: the first dimension of a row, and the shape of a value with one element for each row.
     pub(super) row: Option<(usize, ShapeId)>,
-    /// The values that the kernel computes, in ascending order. They include values of other kernels that this kernel computes again.
+    /// The values of the kernel, in ascending order. They include values of other kernels that this kernel computes again. Members that no
+    /// output needs are not computed.
     pub(super) members: Vec<Id>,
 }
 

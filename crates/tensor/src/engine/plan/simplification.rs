@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static SIMPLIFY: LazyLock<AtomicBool> =
     LazyLock::new(|| AtomicBool::new(std::env::var("WENGERT_SIMPLIFY").map_or(true, |value| value != "0")));
 
-/// Returns true if plans are simplified. Equal values are then computed once, operations such as a multiplication by 1 are removed, and
-/// sums of gradients are rewritten. The last call of [`set_simplification`] decides this. Before the first call, simplification is on
-/// unless the environment variable `WENGERT_SIMPLIFY` is `0`.
+/// Returns true if plans are simplified. Most equal values are then computed once, operations such as a multiplication by 1 are removed, and
+/// sums of gradients are rewritten. The last call of [`set_simplification`] decides this. Before the first call, simplification is on unless
+/// the environment variable `WENGERT_SIMPLIFY` is `0`.
 pub fn simplification() -> bool {
     SIMPLIFY.load(Ordering::Relaxed)
 }

@@ -1,6 +1,6 @@
 //! Moves slices of sums to the terms of the sums, if each term is the adjoint of a slice. A slice of such an adjoint reads few elements:
-//! along the same dimension it is a smaller adjoint, or 0. For example, the gradient of a padded array is sliced to get the gradient of the
-//! array. If the padded array was read through slices, its gradient is a sum of adjoints of slices.
+//! along the same dimension it is a part of the adjoint's operand, a smaller adjoint, or 0. For example, the gradient of a padded array is
+//! sliced to get the gradient of the array. If the padded array was read through slices, its gradient is a sum of adjoints of slices.
 
 use rustc_hash::FxHashSet;
 

@@ -3,9 +3,9 @@
 //!
 //! | sum | rewritten |
 //! |---|---|
-//! | of adjoints of slices; each term is 0 outside one slice | one concatenation of the nonzero parts |
+//! | of adjoints of slices; each term is 0 outside one slice | one or more concatenations of parts |
 //! | of adjoints of slices that shift the same value | a sum of slices of the value, which is padded with zeros once |
-//! | of products of a transposed and another matrix, or of a column and a row, Σ xᵢᵀ gᵢ | one product over all rows, [x₁; x₂; …]ᵀ [g₁; g₂; …] |
+//! | of products of a transposed and another matrix, or of a column and a row, Σ xᵢᵀ gᵢ | one or more products [x₁; x₂; …]ᵀ [g₁; g₂; …] |
 //!
 //! The first kind of sum is the gradient of a sequence that is read step by step. The second kind is the gradient of a sum of neighbours,
 //! as in a finite difference. The third kind is the gradient of a weight by which every step multiplies few rows. Terms are reordered, so
@@ -156,7 +156,7 @@ impl<'a> OldValues<'a> {
     }
 
     /// If a value is the adjoint of a slice, returns the sliced dimension, the shape of the value, and the slice. Returns `None` for other
-    /// values, and for a slice with a step or without elements.
+    /// values, and for a slice without elements or with a step other than 1.
     fn as_slice_adjoint(&self, id: Id) -> Option<((usize, ShapeId), SliceAdjoint)> {
         let Definition::Embed(view, x, whole) = self.values.list[id as usize].definition else { return None };
         match self.values.views[view] {
@@ -254,7 +254,7 @@ impl Rewriting {
         self.values.concatenation(Concatenation { axis, parts }, node)
     }
 
-    /// Defines the new value of a sum: first adds the unchanged terms in their order, and then the concatenations and the products that
+    /// Defines the new value of a sum: first adds the unchanged terms in their order, and then the slices, concatenations and products that
     /// replace the other terms.
     fn define_sum(&mut self, sum: &Sum, node: NodeIndex) -> Id {
         let mut terms: Vec<Id> = sum.others.iter().map(|&term| self.new_ids[term as usize]).collect();
@@ -306,8 +306,8 @@ impl Rewriting {
         (x, self.values.intern_shape(&to))
     }
 
-    /// Finds the adjoints among `slices` that shift the same value by different amounts. Pads this value with zeros at both ends, and adds
-    /// one slice of the padded value to `terms` for each shift. Returns the other adjoints.
+    /// Finds the adjoints among `slices` that shift the same value by different amounts. Pads this value with zeros where a shift reads
+    /// beyond its ends, and adds one slice of the padded value to `terms` for each shift. Returns the other adjoints.
     fn define_shifts(
         &mut self,
         (axis, whole): (usize, ShapeId),
@@ -343,7 +343,7 @@ impl Rewriting {
         rest
     }
 
-    /// Returns the adjoint of `slice` as a [`Shift`] along the dimension `axis`, which has `len` elements in the adjoint. Returns `None` if
+    /// Returns the adjoint of a slice as a [`Shift`] along the dimension `axis`, which has `len` elements in the adjoint. Returns `None` if
     /// the adjoint lacks elements that the shift would have, or if more than half of its elements are zeros.
     fn as_shift(&self, SliceAdjoint { start, end, x }: SliceAdjoint, axis: usize, len: usize) -> Option<Shift> {
         let shapes = &self.values.shapes;

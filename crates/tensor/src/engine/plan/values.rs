@@ -1,13 +1,13 @@
-//! Turns the nodes of an expression into the values that must be computed. Each value is computed only over the dimensions along which it
-//! varies.
+//! Turns the nodes of an expression into the values that must be computed. An elementwise value is computed only over the dimensions along
+//! which it varies.
 //!
 //! An expansion has the same value as its input. The host (such as the tape) can mark data as expanded: then the plan reads the smaller
-//! data from before the expansion. An operation on expanded operands is computed on the operands before the expansion. A sum over an
-//! expanded dimension is a multiplication by the dimension's size. So the gradient of a sum of any size is a single number.
+//! data from before the expansion. An elementwise operation on expanded operands is computed on the operands before the expansion. A sum over
+//! an expanded dimension is a multiplication by the dimension's size. So the gradient of a sum of any size is a single number.
 //!
-//! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, and
-//! functions of one or two numbers are computed while planning. Operations that change nothing, such as a multiplication by 1, are removed.
-//! These simplifications are exact: they neither add nor remove an infinity or a NaN.
+//! With simplification on ([`set_simplification`](super::simplification::set_simplification)), equal values are computed once, except results
+//! of operations that the host runs. Functions of one or two numbers are computed while planning. Operations that change nothing, such as a
+//! multiplication by 1, are removed. These simplifications are exact: they neither add nor remove an infinity or a NaN.
 
 use std::mem::take;
 
@@ -38,7 +38,7 @@ pub(super) struct Values {
     pub(super) simplify: bool,
 }
 
-/// The number of bits of an [`AxisSet`]. The host computes reductions of arrays with this many dimensions or more.
+/// The number of bits of an [`AxisSet`]. The host computes reductions of values with this number of dimensions or more.
 const AXES: usize = AxisSet::BITS as usize;
 
 /// The index that stands for "no value".

@@ -24,8 +24,8 @@ use crate::thresholds::conv::{
     CHUNK_WINDOWS, MAX_PARTIAL_SUMS, MIN_PARALLEL, READ_SLACK, RUN_ELEMENTS, SEGMENT, WINDOWS_AT_ONCE,
 };
 
-/// The weights of a convolution, in the order in which the kernels read them. The rows of the result (its output channels) are divided into
-/// groups. For each input plane and tap (a position in the window), a group stores the weights of all its rows.
+/// The weights of a convolution, in the order in which the kernels read them. The rows of the result (its channels) are divided into groups.
+/// For each input plane and tap (a position in the window), a group stores the weights of all its rows.
 struct Weights<T: Products> {
     data: Scratch<T>,
     row_groups: Vec<RowGroup>,
@@ -33,7 +33,7 @@ struct Weights<T: Products> {
     block_len: usize,
 }
 
-/// A group of rows (output channels) that the kernel computes at once.
+/// A group of rows (channels of the result) that the kernel computes at once.
 #[derive(Clone, Copy)]
 struct RowGroup {
     first_row: usize,
@@ -101,8 +101,8 @@ struct WindowSum<'a, T: Products> {
 }
 
 impl<T: Products> WindowSum<'_, T> {
-    /// Returns the number of chunks in a run: the elements of a copied plane from the first window to the last. A chunk is the part of a
-    /// run that is computed at once.
+    /// Returns the number of chunks in a run. A run has the elements of a copied plane from the first window to the last. A chunk is the part
+    /// of a run that is computed at once.
     fn chunk_count(&self) -> usize {
         self.windows.len().div_ceil(CHUNK_WINDOWS)
     }
@@ -317,8 +317,8 @@ fn forward<T: Products>(
     compute_sums(batch * groups, groups, &planes, x, &[sum], z)
 }
 
-/// Returns the position of the first element that each tap (a position in the window) reads, within a copied plane of the input. A plane has
-/// several parts if the stride is greater than 1. The parts begin `pitch` elements apart.
+/// Returns the position of the first element that each tap (a position in the window) reads, within a copied plane of the input. A plane may
+/// have several parts if the stride is greater than 1. The parts begin `pitch` elements apart.
 fn input_taps(geometry: &Geometry, planes: &PackedPlanes, pitch: usize) -> Vec<usize> {
     let strides = planes.strides();
     let taps = |k: usize| {

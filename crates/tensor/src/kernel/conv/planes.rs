@@ -51,7 +51,7 @@ impl PackedAxis {
 }
 
 /// Returns the distance between the elements that the first tap and the last tap of a window read. The distance is in elements of a part of
-/// the plane. A part has every `stride`-th element along the axis.
+/// the plane, rounded down. A part has every `stride`-th element along the axis.
 pub(crate) fn reach(axis: &WindowAxis) -> usize {
     (axis.kernel - 1) * axis.dilation / axis.stride
 }

@@ -1,8 +1,8 @@
 //! The traits of block kernels, which compute a block of elements with one call.
 //!
-//! A block usually has at most a few thousand elements. An operand is a slice as long as the block, or one number for all elements.
-//! [`RowBroadcast`] describes the operands of [`rows`](BlockKernels::rows). The loop is chosen once per block, so that the compiler sees a
-//! plain loop over slices.
+//! A block usually has at most [`TASK`](crate::thresholds::blocks::TASK) elements. An operand is a slice as long as the block, or one number
+//! for all elements. [`RowBroadcast`] describes the operands of [`rows`](BlockKernels::rows). The loop is chosen once per block, so that the
+//! compiler sees a plain loop over slices.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;

@@ -257,8 +257,8 @@ fn is_ordinary_power<T: FloatMath>(x: T, y: T) -> bool {
 }
 
 /// Computes a power `x` to the `y`. Uses a quotient or a product for the exponents -1, 2 and 3, and the power of |x| for a negative `x` and a
-/// whole `y`. Uses `powf` otherwise, and if [`FloatMath::pow_ordinary`] does not support |x| and `y`. The loops of [`map_powers`] and
-/// [`map_ordinary_powers`] give the same bits for the same operands.
+/// whole `y`. Uses `powf` otherwise, if [`FloatMath::pow_ordinary`] does not support |x| and `y`, and if it would be slow without FMA
+/// instructions. The loops of [`map_powers`] and [`map_ordinary_powers`] give the same bits for the same operands.
 #[inline(always)]
 fn unusual_power<T: FloatMath, const FMA: bool>(x: T, y: T) -> T {
     if y == -T::ONE {
@@ -377,8 +377,8 @@ fn compute_by_arrays<T: FloatMath, const N: usize>(
     instructions.len()
 }
 
-/// Returns true if functions are computed in vectors, in f64 or by functions of f32 alone: for f32, except in the mode of equal bits, which
-/// calls the crate `libm`. Every other mode has `FMA`, so the result is a constant.
+/// Returns true if vector forms of [`wide`], of [`angles`] and of this file replace library functions. This is so for f32, except in the mode
+/// of equal bits, which calls the crate `libm`. Every other mode has `FMA`, so the result is a constant.
 #[inline(always)]
 fn is_narrow<T: FloatMath, const FMA: bool>() -> bool {
     FMA && T::DTYPE == DType::F32

@@ -1,8 +1,8 @@
 //! Products of batches of matrices, `[m, k] x [k, n]`, each operand with any strides.
 //!
-//! A batch is divided among threads by matrices, and a single product by tiles of the result. A product with few rows, or with many columns
-//! and at least as many as rows, may be divided by columns. Products with few columns are divided by rows. A product with a single row, or
-//! with few results and long sums, is divided by the terms of the sums.
+//! A batch is divided among threads by matrices. A single product with few rows, or with many columns in relation to its rows, may be divided
+//! by columns. Otherwise, a product with a single row, or with few results and long sums, is divided by the terms of the sums. The remaining
+//! products are divided by rows if they have few rows or few columns, and by tiles of the result if not.
 
 use std::ops::Range;
 
@@ -118,8 +118,8 @@ impl<'a, T: Element> Batch<'a, T> {
     /// Computes a single product in several tasks. Each task computes a tile of the result, a range of rows and a range of columns. A tile
     /// has at least `min_units` units of [`ROW_UNIT`] rows.
     ///
-    /// If the columns of the right matrix are contiguous, all threads together transpose it first. Without this copy, `gemm` would
-    /// rearrange the same columns in several tasks.
+    /// If the columns of the right matrix are contiguous and do not overlap, and there are several tasks, all threads together transpose it
+    /// first. Without this copy, `gemm` would rearrange the same columns in several tasks.
     fn compute_by_tiles(&self, min_units: usize, out: &mut [T]) -> Result<(), AllocationError> {
         let (Sizes { m, n, k, .. }, (left, right)) = (self.sizes, self.operands(0));
         let units = m.div_ceil(ROW_UNIT);

@@ -44,8 +44,8 @@ struct Avx2<const FUSED: bool>(());
 #[derive(Clone, Copy)]
 struct Neon;
 
-/// The type that implements [`Simd`] on every processor. Its vectors are arrays of four elements. The number of elements determines the
-/// order of sums. Multiplications and additions are rounded separately, so the results have the same bits on every processor.
+/// The type that implements [`Simd`] on every processor. Its vectors are arrays of four elements. The number of elements determines the order
+/// of the sums of dot products. Multiplications and additions are rounded separately, so the results have the same bits on every processor.
 #[derive(Clone, Copy)]
 struct Portable;
 

@@ -71,7 +71,8 @@ fn gemm_reads_in_place<T>(Sizes { m, n, k, .. }: Sizes, x: Matrix<T>, y: Matrix<
 }
 
 /// Returns true if the compact kernel takes less time than `gemm`, although the compact kernel copies the right matrix. The product must
-/// have many rows and one of three properties: rows shorter than a vector, sums of [`SLOW_TERMS`] terms, or little work.
+/// have many rows and one of three properties: rows shorter than a vector, sums of [`SLOW_TERMS`] terms, or little work in elements of 4
+/// bytes. It must not satisfy [`gemm_reads_in_place`].
 fn copies_right<T>(sizes: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
     let Sizes { m, n, k, .. } = sizes;
     let little = size_of::<T>() == 4 && m.saturating_mul(n).saturating_mul(k) <= MAX_COMPACT_IN_PLACE;

@@ -182,9 +182,9 @@ pub(crate) fn multiply_thin<T: Semiring + HasMicroKernels>(
     Ok(())
 }
 
-/// Returns whether [`multiply_few_rows`] computes a product. The columns of the right matrix must be contiguous, and the sums must not be
-/// short. The product has at most [`MAX_DOT_ROWS`] rows, or a quarter of this number if the right matrix is small. For a small right matrix
-/// and more rows, it is faster to copy the columns.
+/// Returns whether [`multiply_few_rows`] computes a product. The columns of the right matrix must be contiguous and not in descending order
+/// in memory, and the sums must not be short. The product has at most [`MAX_DOT_ROWS`] rows, or a quarter of this number if the right matrix
+/// is small. For a small right matrix and more rows, it is faster to copy the columns.
 pub(crate) fn has_few_rows<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> bool {
     let contiguous = y.row_stride == 1 && y.column_stride >= 0;
     let is_large = n.saturating_mul(k).saturating_mul(size_of::<T>()) > MAX_COPIED_BYTES;
@@ -192,7 +192,8 @@ pub(crate) fn has_few_rows<T>(Sizes { m, n, k, .. }: Sizes, y: Matrix<T>) -> boo
 }
 
 /// Computes a product that satisfies [`has_few_rows`]. Each sum runs along a column of `y` and a row of `x`. The columns of `y` are read in
-/// place, which takes less time than copying them. If the rows of `x` are not contiguous, they are copied.
+/// place, which takes less time than copying them. If the rows of `x` are not contiguous, or are in descending order in memory, they are
+/// copied.
 pub(crate) fn multiply_few_rows<T: Semiring + HasMicroKernels>(
     Sizes { m, n, k, add }: Sizes,
     x: Matrix<T>,
@@ -233,8 +234,8 @@ pub(crate) fn multiply_few_rows<T: Semiring + HasMicroKernels>(
     Ok(())
 }
 
-/// Returns whether [`multiply_few_columns`] computes a product. The product has few columns, the columns of the left matrix are contiguous,
-/// and the sums are not short.
+/// Returns whether [`multiply_few_columns`] computes a product. The product has few columns, at least two, and more rows. The columns of the
+/// left matrix are contiguous, and the sums are not short. The rows or the columns of the right matrix are contiguous.
 pub(crate) fn has_few_columns<T>(Sizes { m, n, k, .. }: Sizes, x: Matrix<T>, y: Matrix<T>) -> bool {
     let contiguous = x.row_stride == 1 && x.column_stride != 1 && (y.row_stride == 1 || y.column_stride == 1);
     (2..=MAX_COPIED_ROW_BYTES / size_of::<T>()).contains(&n) && m > n && k >= MIN_THIN_TERMS && contiguous

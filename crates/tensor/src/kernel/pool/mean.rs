@@ -194,7 +194,7 @@ pub(crate) fn mean<T: Float>(pool: &MeanPool, x: &[T], out: &mut [T]) -> Result<
 ///
 /// # Errors
 ///
-/// If there is not enough memory for rows of sums or divisors.
+/// If there is not enough memory for rows of gradients or divisors.
 pub(crate) fn spread<T: Float>(pool: &MeanPool, g: &[T], out: &mut [T]) -> Result<(), AllocationError> {
     let (plane, windows, per_part) = (pool.plane(), pool.windows(), pool.per_part());
     if windows == 0 {

@@ -3,7 +3,7 @@
 //!
 //! A *lane* is a line of elements along the dimension. Contiguous lanes of at least [`MIN_CONTIGUOUS_LANE`] elements, few long lanes, and a
 //! single lane are searched one after the other. The extreme value is computed first, and then its first position is searched. Other lanes
-//! are scanned together, row by row. Long lanes are split into segments. The best elements of the segments are compared in order, so the
+//! are scanned together, row by row. Long lanes may be split into segments. The best elements of the segments are compared in order, so the
 //! positions do not depend on the number of threads.
 use crate::kernel::reduce::accumulator::{MAX_RUN, slice_total};
 use crate::memory::available::AllocationError;

@@ -1,9 +1,9 @@
 //! Operations on whole lanes along one dimension: cumulative sums, running extremes, sorting, selection by rank, medians and modes.
 //!
 //! A lane is a line of elements along the dimension, at one index of the other dimensions. Most functions take a lane as a slice. [`each`]
-//! splits a tensor of any layout into lanes for them, and stores the results. Cumulative sums and products take a whole tensor. Lanes are
-//! independent, so the bits do not depend on the number of threads. [`order`] puts the earlier of two equal elements first. NaN is larger
-//! than all numbers, as in PyTorch's `sort`.
+//! splits a tensor of any layout into lanes for them, and stores the results. Cumulative sums, products, extremes and logarithms of sums take
+//! a whole tensor. Lanes are independent, so the bits do not depend on the number of threads. [`order`] puts the earlier of two equal
+//! elements first. NaN is larger than all numbers, as in PyTorch's `sort`.
 use std::error::Error as _;
 use std::sync::OnceLock;
 
@@ -134,7 +134,7 @@ pub(crate) fn running_sums<T: Element>(x: Source<T>, axis: usize, out: &mut [T])
 }
 
 /// Writes the running products of `x` along dimension `axis` to `out`. Floating-point numbers are multiplied in f64, and products of integers
-/// wrap around. A product of truth values is true up to the first `false`.
+/// wrap around. A product of truth values is true before the first `false`, and false from there on.
 pub(crate) fn running_products<T: Element>(x: Source<T>, axis: usize, out: &mut [T]) -> Result<(), AllocationError> {
     if T::DTYPE.is_float() {
         scan(x, axis, out, 1.0, |total, _, x| total * x.to_f64(), T::from_f64)

@@ -174,7 +174,7 @@ pub(crate) fn generator(seed: u64) -> Pcg64 {
 pub(crate) trait Sample: Element {
     /// Returns a random value. The smallest and largest values of the type are frequent.
     fn any(rng: &mut Pcg64) -> Self;
-    /// Returns a random small integer. Sums of many such values, or of many products of two, are exact.
+    /// Returns a random small integer. Sums of many of these values, or of many products of two of them, are exact.
     fn small(rng: &mut Pcg64) -> Self;
     /// Returns ±1, ±2 or ±1/2 at random, for floating-point types. Products of a moderate number of factors are exact. Integers are odd,
     /// and truth values seldom false.

@@ -49,8 +49,8 @@ impl<M> SharedPool<M> {
     /// Adds a buffer of `bytes` bytes to the pool, and drops buffers if the pool would exceed its limit.
     pub(super) fn put(&self, kind: u8, bytes: usize, memory: M) {
         let mut buffers = self.lock();
-        // The limit is read while the lock is held. If another thread changes the limit, it either removes this buffer afterwards, or this
-        // thread already reads the new limit.
+        // The limit is read while the lock is held. If another thread changes the limit, it either checks the pool with this buffer
+        // afterwards, or this thread already reads the new limit.
         let removed = buffers.put(kind, bytes, memory, self.limit.load(Ordering::Relaxed));
         drop(buffers);
         drop(removed);
@@ -92,8 +92,8 @@ impl<M> Buffers<M> {
         Some(memory)
     }
 
-    /// Adds a buffer, and removes buffers if the pool would exceed `limit` bytes. Returns the removed buffers, which the caller drops after
-    /// it has released the lock.
+    /// Adds a buffer, and removes buffers if the pool would exceed `limit` bytes. Returns the removed buffers, which may include the new one.
+    /// The caller drops them after it has released the lock.
     pub(super) fn put(&mut self, kind: u8, bytes: usize, memory: M, limit: usize) -> Vec<M> {
         let mut removed = Vec::new();
         while self.bytes.saturating_add(bytes) > limit {

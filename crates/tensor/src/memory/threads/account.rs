@@ -1,10 +1,11 @@
 //! Decides how many helpers an operation may use, from the time that helpers saved and cost in earlier operations.
 //!
 //! On a busy machine the system suspends a helper for milliseconds. If the helper has a task at that time, the operation waits for it.
-//! Every operation adds the time that its helpers saved to an account. It subtracts the time that the caller waited for helpers, and the
-//! time that helpers were suspended. When the account is overdrawn, a part of the helpers rests, so that operations run on fewer threads.
-//! After the rest, a *trial* tests whether each resting helper has a processor for itself. Each rest is twice as long as the one before it,
-//! up to one second. The next rest is short again after the account was full while no helper rested, or after a pause without operations.
+//! Every operation with helpers adds the time that the helpers saved to an account. The operation subtracts the time that the caller waited
+//! for helpers, and the time that helpers were suspended. When the account is overdrawn, a part of the helpers rests, so that operations run
+//! on fewer threads. After the rest, a *trial* tests whether each resting helper has a processor for itself. Each rest is twice as long as
+//! the one before it, up to one second. The next rest is short again after the account was full while no helper rested, or after a pause
+//! without operations.
 //!
 //! This file does not read the clock, so that its tests need no real time.
 

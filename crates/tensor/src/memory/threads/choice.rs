@@ -14,8 +14,8 @@ const FIRST_PERIOD: u32 = 16;
 /// The largest number of runs between two trials. A trial takes at most [`TRIAL_RUNS`] runs, which is less than 1% of this number.
 const LONGEST_PERIOD: u32 = 1024;
 
-/// The number of runs of a trial. The first run often takes longer, because the data is in the caches of other cores. So its time does not
-/// count.
+/// The number of runs of a trial. The first run often takes longer, because the data is in the caches of other cores. So its time only
+/// decides whether the trial ends early.
 const TRIAL_RUNS: u32 = 4;
 
 /// A trial is compared with this number of runs before it.
@@ -27,8 +27,8 @@ const MAX_FASTER_RATIO: f64 = 0.95;
 /// A trial ends early if the first run of the trial takes more than this multiple of the shortest [compared](COMPARED_RUNS) run.
 const MIN_HOPELESS_RATIO: f64 = 1.5;
 
-/// Work that takes longer than this is not measured. It moves little data between cores in proportion to its time, and a trial would take
-/// long.
+/// A run that takes at least this time is not recorded, and later runs use helpers. Such a run moves little data between cores in proportion
+/// to its time, and a trial would take long.
 const LONGEST_RUN: Duration = Duration::from_millis(20);
 
 thread_local! {
@@ -106,7 +106,7 @@ struct State {
     runs_left: u32,
     /// The number of runs between the last trial and the next one.
     period: u32,
-    /// The shortest time of the last runs before the trial, and the shortest time of the runs of the trial.
+    /// The shortest time of the last runs before the trial, and the shortest time of the trial's runs after its first one.
     shortest: [Duration; 2],
 }
 

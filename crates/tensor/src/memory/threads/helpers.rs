@@ -35,8 +35,8 @@ const SPINS_PER_CLOCK_READ: u32 = 256;
 /// These tests take 1 µs on AMD Zen 4.
 const CALLER_SPINS_BEFORE_CLOCK_READ: u32 = 64;
 
-/// The number of tests before a thread takes tasks from a range that belongs to another thread. Each test asks whether the owner has
-/// finished the range. All tests together take 5 µs on AMD Zen 4.
+/// The largest number of tests that a thread makes in one operation before it takes tasks from the ranges of other threads. Each test asks
+/// whether the owner of a range has finished it. All tests together take 5 µs on AMD Zen 4.
 const SPINS_BEFORE_STEAL: u32 = 256;
 
 /// The number of times that the caller (the thread that runs an operation) tests whether helpers have finished before it yields its
@@ -62,7 +62,7 @@ const PASSED: u8 = 2;
 const FAILED: u8 = 3;
 const EXIT: u8 = 4;
 
-/// The data that a helper reports to the caller.
+/// The data that a helper and the caller exchange.
 struct HelperReport {
     /// The nanoseconds for which the system suspended the helper while it spun without a task. The caller sets this number to 0 after it has
     /// read it. Sleep, trials and pauses below [`MIN_SUSPENSION`] do not count.

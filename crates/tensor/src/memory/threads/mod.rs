@@ -18,7 +18,7 @@
 //! | `helpers` | how helpers start, wait and sleep |
 //! | `account` | how many helpers an operation may use on a busy machine |
 //! | `choice` | whether repeated work runs faster with helpers or without them |
-//! | `count` | the number of threads that the user asked for |
+//! | `count` | the number of threads that operations use, and ranges of work for this number |
 //! | `sync` | the synchronization primitives of `team`, which a model check replaces |
 
 mod account;

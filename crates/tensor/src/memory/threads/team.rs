@@ -5,8 +5,8 @@
 //!
 //! - A claim is one compare-and-swap on a range. Ranges are empty unless an operation is running. So a helper that arrives late finds empty
 //!   ranges and does not call the finished operation's function.
-//! - The caller waits only for claimed tasks. It claims every task that no helper has claimed, so it never waits for a helper that has not
-//!   started.
+//! - At the end, the caller waits only for claimed tasks. It claims every task that no helper has claimed, so it never waits for a helper
+//!   that has not started.
 //! - A task that panics counts as finished, and the other tasks still run. The caller panics with the first payload at the end.
 //!
 //! This file does not start threads and does not decide how long they spin. It imports its synchronization primitives from `sync`. So the
@@ -59,8 +59,8 @@ pub(super) struct Team {
     unfinished: Padded<AtomicUsize>,
     /// The payload of the first task that panicked.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    /// The number of tests before a thread takes tasks from a range that belongs to another thread. Each test asks whether the other thread
-    /// has finished the range.
+    /// The largest number of tests that a thread makes in one operation before it takes tasks from the ranges of other threads. Each test
+    /// asks whether the owner of a range has finished it.
     patience: u32,
 }
 

@@ -1,9 +1,9 @@
 //! Inverse sines, cosines and tangents of `f32`, in plain arithmetic without branches. The error is at most 1.2 units in the last
 //! place for `asin` and `acos`, and 1.7 for `atan2`.
 //!
-//! The arguments are reduced to quarters and halves of the interval, and short polynomials in the square follow. The polynomials were fitted
-//! for this project. An angle is a multiple of π/2 plus or minus a small angle. The multiple is a sum of two numbers, so that its rounding
-//! costs no digits.
+//! The argument of an inverse sine or cosine is reduced to at most 1/2, and the argument of an inverse tangent to at most 1. A short
+//! polynomial in the square of the reduced argument follows. The polynomials were fitted for this project. An angle is a multiple of π/2 plus
+//! or minus a small angle. The multiple is a sum of two numbers, so that its rounding costs no digits.
 
 use std::f32::consts::FRAC_PI_2;
 
@@ -79,7 +79,7 @@ fn arcsine_of_half<const FMA: bool>(size: f32) -> (f32, f32, bool) {
     (t, t * (square * polynomial::<FMA, 5, _>(square, ARCSINE)), is_large)
 }
 
-/// Returns the sum of `angle` and `rest`, plus `quarters` times π/2 if `is_turned` is true. `angle` must be less than π/2.
+/// Returns the sum of `angle` and `rest`, plus `quarters` times π/2 if `is_turned` is true. The magnitude of `angle` must be less than π/2.
 #[inline(always)]
 fn quarter_turns(is_turned: bool, quarters: f32, angle: f32, rest: f32) -> f32 {
     let [high, low] = HALF_PI.map(|part| if is_turned { part * quarters } else { 0.0 });

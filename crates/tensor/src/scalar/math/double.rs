@@ -183,8 +183,9 @@ impl FloatMath for f64 {
         if magnitude < 0.85 { near } else { far }
     }
 
-    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place. The formula is
-    /// e^(-x²) g(t)/(1 + 2x) with a polynomial g and t = (x - 3.75)/(x + 3.75).
+    /// Computes 1 - erf x with full relative accuracy for large x; error at most 3 units in the last place. The formula for x of 0.4 and
+    /// above is e^(-x²) g(t)/(1 + 2x) with a polynomial g and t = (x - 3.75)/(x + 3.75). See [`combine_erfc`](FloatMath::combine_erfc) for
+    /// other x.
     #[inline(always)]
     fn erfc<const FMA: bool>(x: f64) -> f64 {
         let magnitude = x.abs();
@@ -241,7 +242,8 @@ impl FloatMath for f64 {
     fn sine<const FMA: bool>(x: f64, quarters: u64) -> f64 {
         let shifted = fma::<FMA, _>(x, FRAC_2_PI, ROUND);
         let n = shifted - ROUND;
-        // The difference `first` is exact. `rest` collects the rounding errors of the differences `second` and `r`.
+        // The difference `first` is exact. `rest` is the product of -n and the fourth part of π/2, plus the rounding errors of the
+        // differences `second` and `r`.
         let first = fma::<FMA, _>(-n, HALF_PI[0], x);
         let second = fma::<FMA, _>(-n, HALF_PI[1], first);
         let r = fma::<FMA, _>(-n, HALF_PI[2], second);

@@ -1,16 +1,16 @@
 //! Exponentials and related functions in plain arithmetic, without branches or calls, so that the compiler vectorizes loops over them.
 //!
 //! The method is from W. J. Cody and W. Waite ("Software Manual for the Elementary Functions", 1980): reduce the argument, evaluate a
-//! polynomial, scale by the exponent. The polynomials are from S. Moshier's Cephes library, or were fitted for this project. Each function
-//! states its largest error against the correctly rounded result, in units in the last place. The tests measure it.
+//! polynomial, scale by the exponent. The polynomials are from S. Moshier's Cephes library, or were fitted for this project. Most functions
+//! state their largest error against the correctly rounded result, in units in the last place. The tests measure these errors.
 //!
-//! With `FMA` false, the functions use additions, multiplications, divisions, comparisons and operations on bits. So their results have the
-//! same bits on every processor. Arguments outside the range of these functions go to the standard library, or in the mode of equal bits
-//! ([`Portable`](crate::scalar::cpu::InstructionSet::Portable)) to the crate `libm`.
+//! With `FMA` false, the functions use arithmetic, square roots, roundings to integers, comparisons and operations on bits. These operations
+//! are exact or correctly rounded, so results have the same bits on every processor. Arguments outside the range of these functions go to the
+//! standard library, or in the mode of equal bits ([`Portable`](crate::scalar::cpu::InstructionSet::Portable)) to the crate `libm`.
 //!
-//! [`FloatMath`] contains the functions common to `f32` and `f64`. It declares the items that each type supplies: constants, polynomials,
-//! and the functions whose method differs. On processors that can look up numbers in registers, `tables` computes some functions of `f32`
-//! instead.
+//! [`FloatMath`] contains the functions common to `f32` and `f64`. It declares the items that each type supplies: constants, polynomials, and
+//! the functions whose method differs. `angles` has inverse sines, cosines and tangents of `f32`, and `wide` has functions of `f32` that are
+//! computed in `f64`. With AVX-512, which can look up numbers in registers, `tables` computes some functions of `f32` instead.
 
 use std::cmp::Ordering;
 use std::ops::{Add, Div, Mul, Neg, Rem, Shl, Shr, Sub};
@@ -87,7 +87,7 @@ macro_rules! declared {
 }
 
 /// The functions of a floating-point type, for one number. The compiler vectorizes loops over functions with the parameter
-/// `FMA`. The last bit of their results may depend on `FMA`.
+/// `FMA`. The last bits of their results may depend on `FMA`.
 pub(crate) trait FloatMath:
     Scalar
     + Add<Output = Self>

@@ -115,9 +115,9 @@ impl FloatMath for f32 {
         if magnitude < 0.93 { near } else { far }
     }
 
-    /// Computes 1 - erf x with full relative accuracy for large x; error at most 4 units in the last place. The formula is
-    /// e^(-x²) g(t)/(1 + 2x) with t = (x - 2)/(x + 2), after M. Shepherd and J. Laframboise ("Chebyshev approximation of (1 + 2x) exp(x²)
-    /// erfc x", 1981). The polynomial g was fitted for this project.
+    /// Computes 1 - erf x with full relative accuracy for large x; error at most 4 units in the last place. The formula for x of 0.4 and
+    /// above is e^(-x²) g(t)/(1 + 2x) with t = (x - 2)/(x + 2), after M. Shepherd and J. Laframboise ("Chebyshev approximation of (1 + 2x)
+    /// exp(x²) erfc x", 1981). The polynomial g was fitted for this project. See [`combine_erfc`](FloatMath::combine_erfc) for other x.
     #[inline(always)]
     fn erfc<const FMA: bool>(x: f32) -> f32 {
         let magnitude = x.abs();
@@ -141,8 +141,8 @@ impl FloatMath for f32 {
     }
 
     /// Computes Φ(x), the normal distribution function. The error is at most 5 units in the last place in the left tail, and 3 for x of 0
-    /// and above. The formula is e^(-x²/2) times one rational function that was fitted for this project. All coefficients are positive, so
-    /// no terms cancel. Even and odd powers are summed separately, so that fewer roundings follow each other.
+    /// and above. The tail Φ(-|x|) is e^(-x²/2) times one rational function that was fitted for this project. All coefficients are positive,
+    /// so no terms cancel. Even and odd powers are summed separately, so that fewer roundings follow each other.
     #[inline(always)]
     fn ndtr<const FMA: bool>(x: f32) -> f32 {
         let magnitude = x.abs();

@@ -3,7 +3,7 @@
 //!
 //! - tanh and Φ are piecewise polynomials: the magnitude of the argument selects one of 32 segments, each with its own polynomial. The
 //!   polynomial interpolates the function at the Chebyshev points of the segment. Looking up a coefficient costs no more than a
-//!   multiplication by it, and no exponential or division is needed.
+//!   multiplication by it. Within the table, no exponential or division is needed.
 //! - eˣ is a power of two from a table times a short polynomial. ln x is a logarithm from a table plus a short polynomial. The methods are
 //!   from P. Tang ("Table-driven implementation of the exponential function", 1989, and "Table-driven implementation of the logarithm
 //!   function", 1990). Instructions of the processor split numbers into exponent and fraction and scale them by powers of two. These
@@ -69,8 +69,8 @@ impl Table {
                 0 => 0.0,
                 _ => border(segment as f64 - 0.5),
             };
-            // The origin is the end of the segment at which the function is smaller, so that no term is much larger than the sum. The
-            // origin is 0 in the segment around 0.
+            // The origin is the end of the segment at which the function is smaller, so that no term is much larger than the sum. For an odd
+            // function, the origin of the segment around 0 is 0.
             let origin = (if is_odd { left.max(0.0) } else { right }) as f32;
             table.origins[segment] = origin;
             let coefficients = interpolation(function, (left, right), f64::from(origin));
@@ -106,8 +106,8 @@ fn interpolation(function: fn(f64) -> f64, (left, right): (f64, f64), origin: f6
     sums
 }
 
-/// Computes a function over a block. Returns `false` and writes nothing if the instruction set in use is not AVX-512, or if the function
-/// has no table.
+/// Computes a function over a block. Returns `false` and writes nothing if the instruction set in use is not AVX-512, or if this file has no
+/// method for the function.
 pub(crate) fn unary(op: Unary, x: &[f32], out: &mut [f32]) -> bool {
     if instruction_set() < InstructionSet::Avx512 {
         return false;
@@ -162,8 +162,9 @@ fn store(x: __m512, out: &mut [f32; LANES]) {
 const ROOT_RANGE: [f32; 2] = [1.0 / 18_446_744_073_709_551_616.0, 18_446_744_073_709_551_616.0];
 
 /// Computes √x, correctly rounded. The processor's instruction for square roots takes half as long again. Two steps of Newton's
-/// method refine an approximation of 1/√x with a relative error below 2⁻¹⁴. The last step computes x - s² without rounding. For each
-/// fraction of x and each approximation within this error, the result was compared with the correctly rounded root.
+/// method refine an approximation of 1/√x with a relative error below 2⁻¹⁴. The last step computes x - s² without rounding, where s is the
+/// approximation of √x. For each fraction of x and each approximation within this error, the result was compared with the correctly rounded
+/// root.
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 fn square_roots(x: &[f32], out: &mut [f32]) {
     let ([low, high], half) = (ROOT_RANGE.map(|bound| _mm512_set1_ps(bound)), _mm512_set1_ps(0.5));
@@ -307,7 +308,7 @@ impl Registers {
         }
     }
 
-    /// Returns the results, and a mask of the elements whose arguments are outside the table.
+    /// Returns the results, and a mask of the elements whose arguments are below -`end`. For an odd function, the mask is 0.
     #[inline]
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
     fn apply<const ODD: bool>(&self, x: __m512) -> (__m512, u16) {

@@ -64,8 +64,9 @@ pub(crate) fn hypot(x: f64, y: f64) -> f64 {
     if infinite { f64::INFINITY } else { (x * x + y * y).sqrt() }
 }
 
-/// Returns the exact remainder of the division of `x` by `y`, with the sign of `x`. Returns NaN if the quotient has 30 bits or more, or
-/// if `y` is 0, infinite or NaN. All operations are exact, except for the rounding of the quotient.
+/// Returns the exact remainder of the division of `x` by `y`, with the sign of `x`. Returns NaN if the integer part of the quotient has 30
+/// bits or more. Also returns NaN if `x` is infinite or NaN, or if `y` is 0, infinite or NaN. All operations are exact, except for the
+/// rounding of the quotient.
 #[inline(always)]
 pub(crate) fn fmod_of_short_quotient(x: f64, y: f64) -> f64 {
     const LIMIT: f64 = (1u64 << 29) as f64;
@@ -77,7 +78,7 @@ pub(crate) fn fmod_of_short_quotient(x: f64, y: f64) -> f64 {
     if short { rest.copysign(x) } else { f64::NAN }
 }
 
-/// Computes ln(x / (1 - x)) for a number between 0 and 1. Returns NaN for other numbers.
+/// Computes ln(x / (1 - x)) for a number between 0 and 1. Returns NaN for other numbers, also for 0 and 1.
 #[inline(always)]
 pub(crate) fn logit<const FMA: bool>(x: f64) -> f64 {
     let logit = f64::log_ordinary::<FMA>(x / (1.0 - x));
