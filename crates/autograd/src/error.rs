@@ -17,7 +17,7 @@ pub enum Error {
     #[error(transparent)]
     Tensor(#[from] tensor::Error),
 
-    /// The operands of one operation are on different tapes.
+    /// An operation, a derivative rule or a method of a tape got a variable of another tape.
     #[error(
         "the operands belong to two tapes\n  {at}\n  hint: record both on one tape, or pass a value from one to \
          the other with `tape.constant(&x.value())`"
@@ -228,7 +228,8 @@ pub enum MissingGradient {
     Intermediate,
     /// The parameter is frozen.
     Frozen,
-    /// The gradients are a sum or a mean of gradients of several tapes, which has no gradients of variables.
+    /// The gradients are a sum or a mean of gradients of several tapes, or come from [`Gradients::with_parts`](crate::Gradients::with_parts).
+    /// Such gradients contain no gradients of variables.
     SeveralTapes,
 }
 

@@ -12,16 +12,16 @@ use crate::record::Evaluations;
 use crate::tape::Record;
 use crate::{Error, Tape, Var};
 
-/// The maximum number of values that one evaluation keeps for later evaluations, in addition to the requested values. An evaluation that
-/// would have to keep more keeps none of them, except after [`MANY_EVALUATIONS`] evaluations. Keeping values costs memory; computing them
-/// again costs time.
+/// The maximum number of values that one evaluation keeps for later evaluations, in addition to the values of the requested nodes and their
+/// groups. An evaluation that would have to keep more keeps none of them, except after [`MANY_EVALUATIONS`] evaluations. Keeping values costs
+/// memory; computing them again costs time.
 const MAX_FRONTIER: usize = 16;
 
 /// The number of evaluations of a tape after which [`MAX_FRONTIER`] no longer limits the number of kept values. After this number of
 /// evaluations, later ones are likely to read the values again. [`MAX_KEPT_BYTES`] still limits the size of the values.
 const MANY_EVALUATIONS: usize = 3;
 
-/// The maximum size, in bytes, of all values that one evaluation keeps in addition to the requested values.
+/// The maximum size, in bytes, of the values that one evaluation keeps in addition to the values of the requested nodes and their groups.
 const MAX_KEPT_BYTES: usize = 256 << 20;
 
 #[twins]
@@ -61,8 +61,9 @@ impl<T: Float> Tape<T> {
         self.evaluate(&vars.iter().map(|var| var.index).collect::<Vec<_>>(), at)
     }
 
-    /// Returns the values of the nodes `roots`, in order. Also computes the other nodes of their groups, and stores all these values on the
-    /// tape.
+    /// Returns the values of the nodes `roots`, in order. If the tape does not have all these values yet, also computes the other nodes of
+    /// their groups. Then stores the values of all these nodes on the tape, except for leaves, and some values that later evaluations may
+    /// read.
     pub(crate) fn evaluate(&self, roots: &[NodeIndex], at: Site) -> Result<Vec<Tensor<T>>, Error> {
         if self.record.borrow().n_observers > 0 {
             self.record.borrow_mut().observed_nodes.extend_from_slice(roots);

@@ -168,8 +168,8 @@ impl<T: Float> Gradients<T> {
     /// # Errors
     ///
     /// If these gradients do not contain the gradient, although the loss may depend on `key`. This is the case for a constant, an
-    /// intermediate result, a variable of another tape, and a variable whose gradient was removed by an addition. Also if memory cannot hold
-    /// the zeros.
+    /// intermediate result and a variable of another tape. It is also the case for a variable whose gradient an addition or
+    /// [`with_parts`](Self::with_parts) left out. Also if memory cannot hold the zeros.
     pub fn try_of_or_zeros(&self, key: impl Key<T>) -> Result<Tensor<T>, Error> {
         if let Some(gradient) = key.find(self) {
             return Ok(gradient.clone());
@@ -526,8 +526,7 @@ mod tests {
         let mut frozen = Parameter::new(Tensor::scalar(1.0));
         frozen.set_frozen(true);
         assert_eq!(gradients.of_or_zeros(&frozen), Tensor::scalar(0.0));
-        // For these keys, `of_or_zeros` is an error: the loss depends on `square`, may depend on `constant`, and does not know the variables
-        // of the tape `other`.
+        // For these keys, `of_or_zeros` is an error: the loss depends on `square`, may depend on `constant`, and is not on the tape `other`.
         let other = Tape::<f64>::new();
         for key in [square, constant, other.var(&Tensor::scalar(1.0))] {
             assert!(gradients.try_of_or_zeros(key).is_err(), "{key:?}");

@@ -41,8 +41,8 @@ pub(crate) enum Sources<'a> {
     Variables,
 }
 
-/// The nodes through which derivatives (or batching) must pass: each depends on a source, and an output depends on it. Sources and outputs
-/// are included.
+/// The nodes through which derivatives (or batching) must pass. Each node is a source or depends on one. Each node is also an output, or an
+/// output depends on it.
 pub(crate) struct Path {
     /// The nodes in the order of the tape. The slot of a node is its position in this list.
     pub(crate) nodes: Vec<NodeIndex>,
@@ -282,7 +282,7 @@ mod tests {
                 );
             }
         }
-        // In these sums, no derivative with respect to x passes through the operation that has none.
+        // The derivatives of these sums with respect to x use none of the missing derivatives.
         let accepted = [
             x.detach().floor_divide(2.0).sum(..) + x.sum(..),
             custom(three()) + x.sum(..),

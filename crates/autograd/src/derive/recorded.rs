@@ -114,7 +114,8 @@ impl<'t, T: Float> RecordedGradients<'t, T> {
     }
 
     /// Computes the loss and its gradients, and passes each gradient to `sink` as soon as it is complete. The gradients of the last layers
-    /// usually come first. Returns the loss, and `Gradients` that contain only the changes of buffers.
+    /// usually come first. Returns the loss, and `Gradients` without gradients. They contain only the changes of buffers and the
+    /// [`evaluated_layer`](Gradients::evaluated_layer).
     ///
     /// # Errors
     ///

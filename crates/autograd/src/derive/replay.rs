@@ -59,7 +59,8 @@ impl DerivativeCache {
         Some(Rc::clone(&found.derivative))
     }
 
-    /// Adds a derivative. While the size is then too large, removes the half of the derivatives whose last use is longest ago.
+    /// Adds a derivative. While the size is then too large, removes at least half of the derivatives, namely those whose last use is longest
+    /// ago.
     fn insert(&mut self, derivative: RecordedDerivative) {
         self.n_uses += 1;
         self.size += derivative.size();
@@ -225,8 +226,9 @@ pub(super) enum Replay {
 }
 
 /// Looks for a kept derivative with the same request whose original nodes are all on the tape, and records it on the tape. Returns
-/// [`Replay::Unrecorded`] if there is none. If a rule now records other nodes than before, forgets the kept derivative. Returns the errors of
-/// the rules, and an error if the tape is full.
+/// [`Replay::Unrecorded`] if there is none, or if an `Operation` object of the tape has no derivative. If a rule now records other nodes than
+/// before, forgets the kept derivative, and returns [`Replay::Unrecorded`] too. Returns the errors of the rules, and an error if the tape is
+/// full.
 pub(super) fn replay<T: Float>(tape: &Tape<T>, request: &Request) -> Result<Replay, Error> {
     let found = {
         let record = tape.record.borrow();
@@ -244,7 +246,8 @@ pub(super) fn replay<T: Float>(tape: &Tape<T>, request: &Request) -> Result<Repl
     Ok(replay)
 }
 
-/// Keeps the derivative that was recorded on `tape` after `start`, if a later tape can copy its nodes.
+/// Keeps the derivative that was recorded on `tape` after `start`, if a later tape can copy its nodes. Keeps no derivative that is larger
+/// than the limit [`MAX_CACHED_NODES`].
 pub(super) fn cache_derivative<T: Float>(
     tape: &Tape<T>,
     start: Mark,
@@ -345,7 +348,7 @@ impl RecordedDerivative {
     }
 }
 
-/// Returns true if each `Operation` object of a tape has a derivative. Asks each object that has one only once.
+/// Returns true if each `Operation` object of a tape has a derivative. An object that has one is asked only once.
 fn all_differentiable<T: Float>(record: &Record<T>) -> bool {
     let known = record.n_differentiable.get();
     let unknown = record.operations_from(known);

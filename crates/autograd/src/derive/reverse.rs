@@ -137,8 +137,8 @@ impl<'t, T: Float> Tape<T> {
         }
     }
 
-    /// Records the gradients of `request` for which no kept derivative could be copied completely. Rules whose results `log` has already are
-    /// not called again: their nodes are copied.
+    /// Records the gradients of `request` for which no kept derivative could be copied completely. If `log` already has the result of a rule,
+    /// copies the rule's nodes instead of calling the rule again.
     fn derive(&self, request: Request, log: CallLog) -> Result<InputGradients, Error> {
         let (start, at) = (self.record.borrow().mark(), request.at);
         let outputs = || request.outputs.iter().map(|&[output, _]| output);

@@ -8,7 +8,8 @@ use std::cell::RefCell;
 
 use wengert_tensor::plan::NodeIndex;
 
-/// The maximum number of maps whose memory a thread keeps. More than one map exists at a time only if a rule takes derivatives.
+/// The maximum number of maps whose memory a thread keeps. More than one map exists at a time only if a derivative is taken while another one
+/// is recorded, for example by a rule.
 const MAX_SPARE: usize = 4;
 
 /// The largest number of nodes of a map whose memory a thread keeps (4 MB). The memory of a larger map comes from the system each time, as
@@ -56,7 +57,7 @@ impl Slots {
         self.numbers[node as usize] = self.base + SOURCE;
     }
 
-    /// Marks a node on which an output depends. Returns false if it was marked before.
+    /// Marks a node on which an output depends. Returns false if this function marked the node before.
     #[inline]
     pub(super) fn visit(&mut self, node: NodeIndex) -> bool {
         let number = &mut self.numbers[node as usize];

@@ -11,7 +11,7 @@ fn wave(shape: impl Into<Shape>, seed: f64) -> Tensor<f64> {
     Tensor::from_vec((0..count).map(|n| (n as f64 * 0.7 + seed).sin()).collect(), shape)
 }
 
-/// Returns two numbers for the plan that computes `roots`: how many matrix products it has, and how many concatenations and fills with
+/// Returns two numbers for the plan that computes `roots`: how many matrix products it has, and how many concatenations and copies into
 /// zeros.
 fn count<const N: usize>(tape: &Tape<f64>, roots: [Var<'_, f64>; N]) -> (usize, usize) {
     let record = tape.record.borrow();

@@ -447,7 +447,8 @@ fn filter<'t>(x: Var<'t, f64>, factor: f64) -> [Var<'t, f64>; 2] {
         // Batches of products. In the second one, both matrices of the batch are multiplied by the same matrix.
         let pair = try_cat(&[p, turned], 0).unwrap().reshape([2, 2, 2]);
         p += (pair.matmul(pair.transpose(1, 2)) + pair.matmul(p)).tanh().sum(0) * 0.25;
-        // Differences of shifted copies, in both dimensions. The gradients of a slice and of a diagonal are 0 outside of it.
+        // A difference of copies shifted along one dimension, and a product of copies shifted along the other. The gradients of a slice and
+        // of a diagonal are 0 outside of it.
         let q = p.pad(&[1, 1, 1, 1], PadMode::Constant(0.0)) * factor;
         p += (q.slice(0, ..2) - q.slice(0, 2..)).slice(1, 1..3) + (q.slice(1, ..2) * q.slice(1, 2..)).slice(0, 1..3);
         loss += p.diagonal(0, 0, 1).exp().sum(..) + p.pad(&[1, 0, 0, 1], PadMode::Constant(0.0)).sum(..);

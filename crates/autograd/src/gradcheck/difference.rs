@@ -40,8 +40,8 @@
 //! ```
 //!
 //! The last term covers rounding in the derivative's own formula. The factor a is 64 ε by default, enough for 64 roundings. Terms of the
-//! formula may cancel, for example in the derivative of x/x. So they are assumed to have the size s: the largest magnitude of the
-//! function's values, but at least 1.
+//! formula may cancel, for example in the derivative of x/x. So they are assumed to have the size s. This is the largest magnitude of the
+//! values of the function, and at order 2 also of its derivatives, but at least 1.
 
 /// The golden ratio.
 const GOLDEN_RATIO: f64 = 1.618_033_988_749_895;

@@ -11,7 +11,8 @@ use crate::{Error, Tape, Var};
 
 /// The map from tensors to tensors whose derivatives are checked. It is recorded again for each evaluation.
 pub(super) struct CheckedMap<'f, T: Float> {
-    /// The modes that a failure names: the first one in the check in reverse mode, and the second one in the check in forward mode.
+    /// The modes that a failure names. It names the second one if a derivative in forward mode fails. It names the first one if a derivative
+    /// in reverse mode or the map itself fails.
     pub(super) modes: [Mode; 2],
     #[allow(clippy::type_complexity)]
     pub(super) record: &'f dyn for<'t> Fn(&'t Tape<T>, &[Var<'t, T>]) -> Result<Vec<Var<'t, T>>, Error>,
@@ -26,7 +27,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Returns the weights as tensors of `shapes`. A tensor is `None` if all its weights are zero.
+    /// Returns the weights as tensors of `shapes`. The result is `None` for a tensor whose elements have no weights.
     fn weight_tensors<T: Float>(&self, shapes: &[Shape]) -> Vec<Option<Tensor<T>>> {
         let mut start = 0;
         shapes
@@ -77,8 +78,8 @@ impl<T: Float> CheckedMap<'_, T> {
         Ok((values.iter().flat_map(to_f64s).collect(), shapes))
     }
 
-    /// Returns the map's values at the point of the check, and the shapes of its results. Returns a failure if a value is not finite, or if
-    /// a second evaluation gives other values or shapes.
+    /// Returns the map's values at the point of the check, and the shapes of its results. Returns a failure if the map returns an error, if a
+    /// value is not finite, or if a second evaluation gives other values or shapes.
     pub(super) fn values_at_inputs(&self) -> Result<(Vec<f64>, Vec<Shape>), Failure> {
         let (values, shapes) = self.values(self.inputs)?;
         self.require_finite(&values, &shapes, || None)?;

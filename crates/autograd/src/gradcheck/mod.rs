@@ -44,7 +44,8 @@ use crate::{Error, Tape, Var, rules};
 use difference::{Samples, estimates};
 use map::{CheckedMap, Probe, Random};
 
-/// The tolerance at which a comparison becomes inconclusive, relative to the largest derivative, or to 1 if all derivatives are smaller.
+/// The largest tolerance of a conclusive comparison, relative to the largest magnitude of a derivative, or to 1 if all magnitudes are
+/// smaller. A comparison of two equal derivatives is conclusive with any tolerance, unless there is a kink.
 const MAX_RELATIVE_TOLERANCE: f64 = 1e-2;
 
 /// Checks the derivatives of `f` at `inputs`, of orders 1 and 2, in reverse and forward mode. PyTorch:

@@ -153,7 +153,7 @@ fn format_number(value: f64) -> String {
 
 /// The report of a gradient check that passed.
 ///
-/// `Display` shows the number of compared derivatives, the modes, and the derivative that came closest to failing.
+/// `Display` shows the number of compared derivatives, the modes, the independent inputs, and the derivative that came closest to failing.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
@@ -274,14 +274,14 @@ pub enum Failure {
         moved: Option<(Place, f64)>,
     },
 
-    /// The function returns different results at the same point.
+    /// The function, or at order 2 its derivative, returns different results at the same point.
     #[error(
         "gradient check impossible: the function is not repeatable: {} is {first} and then {second} at the same point\n  \
          hint: fix its random numbers",
         output.describe("output")
     )]
     NotRepeatable {
-        /// The element of the function's result that differs.
+        /// The element of the result that differs.
         output: Place,
         /// The value of the element at the first call of the function.
         first: f64,
@@ -289,7 +289,7 @@ pub enum Failure {
         second: f64,
     },
 
-    /// The function returns results of different shapes at the same point or at neighbouring points.
+    /// The function, or at order 2 its derivative, returns results of different shapes at the same point or at neighbouring points.
     #[error(
         "gradient check impossible: the function returned a result of shape {first} and then of shape {second}\n  hint: \
          the shape may depend neither on the values of the inputs nor on earlier calls"

@@ -188,7 +188,7 @@ fn there_may_be_nothing_to_compare() {
         let report = gradcheck(|[x]| (x * x).exp(), [&x]).unwrap();
         assert_eq!((report.compared, report.worst.is_none()), (0, true));
         assert!(report.to_string().contains("there are no elements to compare"));
-        // The first function has one output and no input elements. In the second function, only one of two inputs has elements.
+        // The next function has one output and no input elements. In the last function, only one of two inputs has elements.
         assert_eq!(gradcheck(|[x]| x.sum(..), [&x]).unwrap().compared, 0);
         let y = Tensor::from([1.0, 2.0, 3.0]);
         assert!(gradcheck(|[x, y]| x.sum(0).expand([3]) * y, [&Tensor::zeros([0, 3]), &y]).is_ok());

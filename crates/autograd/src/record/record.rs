@@ -203,8 +203,8 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Returns the nodes `roots`, followed by the nodes that must be evaluated together with them: the other nodes of their groups. Nodes
-    /// whose values are kept are left out.
+    /// Returns the nodes `roots`, followed by the nodes that must be evaluated together with them: the other nodes of their groups. Those
+    /// other nodes whose values are kept are left out.
     pub(crate) fn with_groups(&self, roots: &[NodeIndex]) -> Vec<NodeIndex> {
         let mut wanted = roots.to_vec();
         let mut groups: Vec<usize> = roots.iter().filter_map(|root| self.group_of.get(root).copied()).collect();
@@ -275,7 +275,7 @@ impl<T: Float, O> Record<T, O> {
         }
     }
 
-    /// Returns true if the tape has [`RULE_NODES`] free nodes.
+    /// Returns true if the tape has at least [`RULE_NODES`] free nodes.
     #[inline]
     pub(crate) fn has_room_for_rule(&self) -> bool {
         let limit = NodeIndex::MAX as usize;

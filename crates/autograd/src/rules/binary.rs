@@ -1,8 +1,8 @@
 //! Derivatives of functions of two operands of the same shape, and of selection. Each rule records ∂z/∂xᵢ · v, for the result z, an operand
 //! xᵢ, and v, which is a tangent or an incoming gradient.
 //!
-//! Ties and edge cases follow PyTorch. If the operands of `maximum` are equal, each gets half of the gradient. If one operand is NaN, both
-//! get the whole gradient.
+//! Ties and edge cases follow PyTorch. If the operands of `maximum` or `minimum` are equal, each gets half of the gradient. If one operand is
+//! NaN, both get the whole gradient.
 
 use std::panic::Location;
 

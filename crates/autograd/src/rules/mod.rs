@@ -24,7 +24,7 @@
 //! | [`derivative`] | `expand` and `reshape`; the choice of the rule |
 //!
 //! Every primitive also has a batching rule. [`batching`] has the rules of the primitives that the engine knows. A primitive that is a type
-//! of its own has its rule in its method `batch`.
+//! of its own has its rule in its method `batch`. [`shared`] has the types and functions that several of these files use.
 //!
 //! `docs/derivatives.md` lists all formulas, with the reason for each primitive. A test fails if a primitive is missing there.
 

@@ -1,9 +1,9 @@
 //! The variance of n elements x with the mean m and the correction c is z = Σ (x - m)² / (n - c). Its derivative is
 //! ∂z/∂x = 2 (x - m) / (n - c). The term for the mean is omitted, because the deviations x - m sum to zero.
 //!
-//! If n - c is not positive, the results match PyTorch's `var_backward`. If the caller named dimensions, the formula above is used, and its
-//! divisor may be negative. If the caller named none, or x is a single number, the derivative is NaN at elements equal to the mean and ∞ at
-//! others.
+//! If n - c is not positive, the results match PyTorch's `var_backward`. If the caller passed a list of dimensions, the formula above is
+//! used, and its divisor may be negative. If the caller passed `..`, or x has no dimensions, the derivative is NaN at elements equal to the
+//! mean and ∞ at other elements.
 
 use wengert_tensor::ops::{Reductions, TensorLike, Views, where_};
 use wengert_tensor::{Axes, Float, Shape, Tensor};
@@ -15,8 +15,8 @@ use crate::{BatchedCall, Call, Error, Operation, Var};
 pub(crate) struct Variance {
     pub(crate) axes: Axes,
     pub(crate) correction: f64,
-    /// True if the caller named no dimensions, so that the variance is over all of them. Under `vmap`, also true if each example is a single
-    /// number. If the divisor is not positive, this selects PyTorch's derivative (see the top of this file).
+    /// True if the caller passed `..` as the dimensions, so that the variance is over all of them. Under `vmap`, also true if each example is
+    /// a single number. If the divisor is not positive, this selects PyTorch's derivative (see the top of this file).
     pub(crate) is_total: bool,
 }
 

@@ -183,8 +183,8 @@ fn a_rule_may_take_derivatives() {
     let before = tape.len();
     let [dx] = y.grad([x]);
     assert_eq!(dx.value().to_vec(), [3.0, -4.0]);
-    // All nodes of the derivative have the line of code of the operation. This includes the nodes that were recorded after the rule took
-    // its own derivative.
+    // All nodes of the operation's derivative have the operation's line of code. This includes the nodes that were recorded after the rule
+    // took its own derivative.
     let lines: Vec<String> = tape.graph().to_string().lines().skip(before + 2).map(str::to_owned).collect();
     assert!(lines.len() > 5 && lines.iter().all(|row| row.ends_with(&format!("tests.rs:{line}"))), "{lines:#?}");
     crate::assert_gradcheck!(|x| x.tape().apply(Nested, &[x]), &Tensor::from([0.5, 1.5]));

@@ -110,7 +110,7 @@ pub type Derive<T> = for<'s> fn(RecordedOutput<'s, T>, Site) -> Result<Vec<Var<'
 pub struct RecordedOutput<'s, T: Float> {
     pub(super) output: Var<'s, T>,
     pub(super) inputs: Vec<Var<'s, T>>,
-    /// The direction along which each input moves, for Hessian-vector products. The list is empty for other transforms.
+    /// The direction along which each input moves, for `jvp` and `hvp`. The list is empty for other transforms.
     pub(super) directions: Vec<Var<'s, T>>,
 }
 

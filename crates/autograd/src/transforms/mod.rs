@@ -173,8 +173,8 @@ pub fn try_infer_in_batches<T: Float>(
 ///
 /// # Errors
 ///
-/// If the function's result is not one number or belongs to another tape, or an operation in it has no derivative. Also returns the errors
-/// of [`value`](Var::value).
+/// If the function's result is not one number or belongs to another tape, or an operation in it has no derivative. Also if a derivative
+/// rule returns an error, or the tape is full. Also returns the errors of [`value`](Var::value).
 #[twins]
 pub fn try_grad<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("grad");
@@ -197,8 +197,8 @@ pub fn try_grad<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Resu
 ///
 /// # Errors
 ///
-/// If the function's result is not one number or belongs to another tape, or an operation in it has no derivative. Also returns the errors
-/// of [`value`](Var::value).
+/// If the function's result is not one number or belongs to another tape, or an operation in it has no derivative. Also if a derivative
+/// rule returns an error, or the tape is full. Also returns the errors of [`value`](Var::value).
 #[twins]
 #[allow(clippy::type_complexity)]
 pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
@@ -242,8 +242,8 @@ pub fn try_value_and_grad<I: Inputs, F: for<'s> Objective<'s, I>>(
 ///
 /// # Errors
 ///
-/// If the function's result belongs to another tape, or an operation in the function has no derivative. Also returns the errors of
-/// [`value`](Var::value).
+/// If the function's result belongs to another tape, or an operation in the function has no derivative. Also if a derivative rule or a
+/// batching rule returns an error, or the tape is full. Also returns the errors of [`value`](Var::value).
 #[doc(alias("jacfwd", "jacrev"))]
 #[twins]
 pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> Result<I::Each<I::Array>, Error> {
@@ -278,8 +278,8 @@ pub fn try_jacobian<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I) -> 
 ///
 /// # Errors
 ///
-/// If the function's result is not one number or belongs to another tape, or an operation in it has no first or second derivative. Also
-/// returns the errors of [`value`](Var::value).
+/// If the function's result is not one number or belongs to another tape, or an operation in it has no first or second derivative. Also if a
+/// derivative rule or a batching rule returns an error, or the tape is full. Also returns the errors of [`value`](Var::value).
 #[twins]
 #[allow(clippy::type_complexity)]
 pub fn try_hessian<I: Inputs, F: for<'s> Objective<'s, I>>(
@@ -359,7 +359,7 @@ pub fn try_jvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) ->
 ///
 /// If the function's result is not one number or belongs to another tape, or an operation in it has no first or second derivative. If the
 /// shapes of an input and its direction differ, the lists of inputs and directions have different lengths, or their maps have different
-/// keys. Also returns the errors of [`value`](Var::value).
+/// keys. Also if a derivative rule returns an error, or the tape is full. Also returns the errors of [`value`](Var::value).
 #[twins]
 pub fn try_hvp<I: Inputs, F: for<'s> Objective<'s, I>>(f: F, inputs: I, v: I) -> Result<I::Each<I::Array>, Error> {
     let at = Site::here("hvp");

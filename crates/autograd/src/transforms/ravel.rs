@@ -92,7 +92,7 @@ pub struct TreeLayout<F> {
 ///
 /// # Errors
 ///
-/// If there is no array, the variables belong to different tapes, or memory cannot hold the vector.
+/// If there is no array, the variables belong to different tapes, memory cannot hold the vector, or the tape is full.
 #[twins]
 #[allow(clippy::type_complexity)]
 pub fn try_ravel<S: Tree>(tree: &S) -> Result<(S::Leaf, TreeLayout<S::Form>), <S::Leaf as TensorLike>::Error> {

@@ -1,4 +1,5 @@
-//! The operators `+ - * / %` and unary `-` on tensors: between tensors, and with a number on either side. Masks have `& | ^ !`.
+//! The operators `+ - * / %` and unary `-` on tensors: between tensors, and with a number on either side. Also the assigning operators, such
+//! as `+=`. Masks have `& | ^ !`.
 //!
 //! An operator panics at the caller's line if the method of the same operation does. Division is for floating-point elements only. A number
 //! on the right of a tensor of f32 or f64 may be an f32, f64, i32, i64 or usize. On the right of i64, it may be an i64, i32 or usize; on

@@ -97,7 +97,8 @@ impl<T: Float> Tensor<T> {
         })
     }
 
-    /// Draws a 1 or a 0 for each element. The element is the probability of a 1. Refuses elements outside [0, 1]. PyTorch: `bernoulli`.
+    /// Draws a 1 or a 0 for each element. The element is the probability of a 1. Refuses elements outside [0, 1], and NaN. PyTorch:
+    /// `bernoulli`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -399,7 +400,7 @@ mod tests {
             let deviation = (moment(2 * order) - moment(order) * moment(order)).sqrt();
             assert!((found - moment(order)).abs() < 5.0 * deviation / (n as f64).sqrt(), "{order}: {found}");
         }
-        // Neighbours are independent: the mean of their products is 0, with the standard deviation 1.
+        // Neighbours are independent: their products have the mean 0 and the standard deviation 1.
         let product = (z.slice(0, 1..) * z.slice(0, ..-1)).mean(..).item();
         assert!(product.abs() < 5.0 / (n as f64).sqrt(), "{product}");
     }

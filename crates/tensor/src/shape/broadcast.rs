@@ -262,7 +262,8 @@ mod tests {
     fn the_mismatch_of_an_expansion_as_a_table() {
         type Row = (&'static [usize], &'static [usize], Option<(usize, isize, usize)>);
         // The columns of the table: the shape, the target, and the expected mismatch. A mismatch has the dimension of the target, the
-        // requested size and the existing size.
+        // requested size and the existing size. If the target has fewer dimensions than the shape, the mismatch is in dimension 0, with 1 as
+        // the requested size.
         let table: &[Row] = &[
             (&[3, 1], &[2, 3, 4], None),
             (&[], &[2, 3], None),

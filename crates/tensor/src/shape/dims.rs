@@ -199,8 +199,8 @@ impl Sizes {
         }
     }
 
-    /// Returns the new shape of a tensor of shape `shape` that is expanded to these sizes. A size of -1 keeps an existing dimension.
-    /// Returns an error if the tensor does not expand to these sizes.
+    /// Returns the new shape of a tensor of shape `shape` that is expanded to these sizes. A size of -1 keeps an existing dimension. Returns
+    /// an error if the tensor does not expand to these sizes, or if the new shape has more than `isize::MAX` elements.
     pub fn resolve_expand(&self, dtype: DType, shape: &Shape, at: Site) -> Result<Shape, Error> {
         let Some(lead) = self.0.len().checked_sub(shape.rank()) else {
             return Err(self.expand_error(dtype, shape, at));

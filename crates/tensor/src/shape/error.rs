@@ -1,7 +1,7 @@
 //! Errors as values. An error holds data, and its text is made from the data.
 //!
 //! The first line of the text, called the sentence, is PyTorch's error message, if PyTorch has one for this error. People search for this
-//! message. [`diagnostic`] writes the other lines.
+//! message. [`diagnostic`] makes the text.
 
 use std::fmt;
 
@@ -55,7 +55,7 @@ pub enum Error {
     #[error("{}", diagnostic::expand(.0, .1))]
     Expand(Box<ExpandMismatch>, Site),
 
-    /// Sizes given to `expand` that are too few, too large, or negative where -1 has no meaning.
+    /// Sizes given to `expand` that are too few, too large, or negative. The size -1 is allowed where the tensor has a dimension.
     #[error("{}", diagnostic::expand_sizes(dtype, shape, sizes, at))]
     ExpandSizes {
         /// The element type of the tensor.

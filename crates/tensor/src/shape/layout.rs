@@ -13,7 +13,7 @@ use crate::shape::shape::{INLINE_RANK, copy_of, list_of};
 /// The strides of a layout in elements, one for each dimension.
 pub type Strides = SmallVec<[isize; INLINE_RANK]>;
 
-/// The shape and strides of a tensor, and the offset of its first element in the buffer, all in elements.
+/// The shape and strides of a tensor, and the offset of its first element in the buffer. The strides and the offset count elements.
 #[derive(Debug, Eq)]
 pub struct Layout {
     shape: Shape,

@@ -94,7 +94,7 @@ enum Numbers {
         end: i64,
         step: i64,
     },
-    /// A number of the range is above the largest i64.
+    /// An end of the range or the step is above the largest i64.
     Overflow,
     /// `single` is true if the caller wrote the numbers as f32.
     Floats {

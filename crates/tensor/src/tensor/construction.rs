@@ -72,19 +72,19 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Returns a tensor filled with one value. PyTorch: `full`.
+    /// Returns a tensor filled with one value. Refuses negative sizes. PyTorch: `full`.
     #[doc(alias("full_like"))]
     pub fn try_full(shape: impl Into<Sizes>, value: T) -> Result<Self, Error> {
         full(shape.into(), value, Site::here("full"))
     }
 
-    /// Returns a tensor of zeros (`false` for masks). PyTorch: `zeros`.
+    /// Returns a tensor of zeros (`false` for masks). Refuses negative sizes. PyTorch: `zeros`.
     #[doc(alias("empty", "empty_like", "zeros_like"))]
     pub fn try_zeros(shape: impl Into<Sizes>) -> Result<Self, Error> {
         full(shape.into(), T::ZERO, Site::here("zeros"))
     }
 
-    /// Returns a tensor of ones (`true` for masks). PyTorch: `ones`.
+    /// Returns a tensor of ones (`true` for masks). Refuses negative sizes. PyTorch: `ones`.
     #[doc(alias("ones_like"))]
     pub fn try_ones(shape: impl Into<Sizes>) -> Result<Self, Error> {
         full(shape.into(), T::ONE, Site::here("ones"))
@@ -253,8 +253,8 @@ impl<T: Element> From<Vec<T>> for Tensor<T> {
     }
 }
 
-// This converts integer literals without a suffix. These literals are i32, which is not an element type. So `Tensor::from([1, 2])` has type
-// i64, as in PyTorch.
+// This converts integer literals without a suffix. These literals are i32, which is not an element type. So `Tensor::from(vec![1, 2])` has
+// the element type i64, as in PyTorch.
 impl From<Vec<i32>> for Tensor<i64> {
     fn from(data: Vec<i32>) -> Self {
         Tensor::from(data.into_iter().map(i64::from).collect::<Vec<_>>())

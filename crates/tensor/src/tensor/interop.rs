@@ -240,7 +240,8 @@ mod tests {
         array.iter().map(std::ptr::from_ref).min().unwrap()
     }
 
-    /// Returns arrays with different layouts: row-major, column-major, flipped, stepped, windows, sizes 0 and 1, rank 0.
+    /// Returns arrays with different layouts: row-major, column-major, flipped, stepped, parts of larger arrays, with sizes 0 and 1, and of
+    /// rank 0.
     fn owned() -> Vec<ArrayD<f64>> {
         let cube = Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (100 * i + 10 * j + k) as f64);
         vec![

@@ -371,8 +371,9 @@ impl<T: Element> Tensor<T> {
         self.elements(Site::here("to_vec"))
     }
 
-    /// Returns the same elements in row-major order under another shape, without a copy. Returns an error if the strides do not allow this.
-    /// One size may be -1, which is inferred. [`Views::reshape`](crate::ops::Views::reshape) copies if it must. PyTorch: `view`.
+    /// Returns the same elements in row-major order under another shape, without a copy. Returns an error if the strides do not allow this,
+    /// or if the sizes do not match the number of elements. One size may be -1, which is inferred.
+    /// [`Views::reshape`](crate::ops::Views::reshape) copies if it must. PyTorch: `view`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

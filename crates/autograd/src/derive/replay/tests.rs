@@ -534,7 +534,7 @@ fn matrix<T: Float>(sizes: [usize; 2], seed: f64) -> Tensor<T> {
     Tensor::from_fn(sizes, |at| T::from_f64((at[0] as f64 * 1.7 + at[1] as f64 * 0.6 + seed).sin()))
 }
 
-/// Records a random program. Returns the loss and the variables to which gradients are taken.
+/// Records a random program. Returns the loss and the variables with respect to which gradients are taken.
 fn record<'t, T: Float>(tape: &'t Tape<T>, steps: &Steps) -> (Var<'t, T>, Vec<Var<'t, T>>) {
     let mut parameter = Parameter::new(matrix(steps.sizes, 0.25));
     parameter.set_frozen(steps.freezes);
@@ -698,7 +698,7 @@ fn edits() -> impl Strategy<Value = Edit> {
 }
 
 thread_local! {
-    /// The number of derivatives that the random test replayed, and the number of programs for which it recorded derivatives.
+    /// The number of derivatives that the random test replayed in programs of type `f64`, and the number of these programs.
     static REPLAYED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 

@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// Returns the weighted sum of neighbours of `x`, which is padded with zeros, its gradient, and a sum of second derivatives. Each number in
-/// `shifts` has the positions of the first neighbour in both dimensions. Neighbours with equal weights have the same gradient.
+/// Returns the weighted sum of neighbours of `x`, which is padded with zeros. Also returns the gradient of half the sum of its squares, and a
+/// gradient that is computed from this gradient. Each entry of `shifts` has the start of a slice in both dimensions, and a weight. Neighbours
+/// with equal weights have the same gradient.
 fn stencil<'t>(x: Var<'t, f64>, pads: &[isize; 4], shifts: &[([usize; 2], f64)]) -> [Var<'t, f64>; 3] {
     let sizes = x.shape().sizes().to_vec();
     let padded = x.pad(pads, PadMode::Constant(0.0));
@@ -45,7 +46,8 @@ fn rewritten_stencils_equal_the_separate_steps() {
     }
 }
 
-/// Checks the gradient of a sum of neighbours with equal weights. In each dimension, its plan makes only one copy with zeros around it.
+/// Checks the plan for the gradient of a sum of neighbours. In each dimension, the plan makes only one copy of `x` and one of the gradient
+/// with zeros around them.
 #[test]
 fn shifts_of_a_gradient_are_slices_of_one_copy() {
     let tape = Tape::new();

@@ -42,7 +42,7 @@ pub trait Activations: TensorLike<Elem: Float> {
     }
 
     /// Returns [`leaky_relu`](Self::leaky_relu) with the slopes `weight`, which can be trained: one slope for all elements, or one per
-    /// channel (dimension 1). PyTorch: `prelu`.
+    /// channel (dimension 1). Refuses other numbers of slopes, and a `weight` of rank above 1. PyTorch: `prelu`.
     fn try_prelu(&self, weight: impl ArrayOperand<Self>) -> Result<Self> {
         let weight = &weight.into_array(self)?;
         let at = Site::here("prelu");

@@ -403,7 +403,7 @@ mod tests {
         assert_eq!((x.add(-1.0).to_vec(), x.le(2.0).to_vec()), (vec![1, 3], vec![true, false]));
     }
 
-    /// Beside bytes, sums and products wrap around, as in PyTorch. Other operations refuse a number that bytes cannot hold.
+    /// Beside bytes, sums and products wrap around, as in PyTorch. Other operations refuse a number of magnitude 256 or more.
     #[test]
     fn numbers_beyond_bytes() {
         let mut x = Tensor::from([1u8, 44, 255]);

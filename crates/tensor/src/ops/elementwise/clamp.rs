@@ -1,4 +1,5 @@
-//! Operations that keep values within bounds. The gradients at the bounds are as in PyTorch.
+//! Operations that keep values within bounds, functions with a bounded domain or range, rounding, and conversions of angles. The gradients at
+//! the bounds are as in PyTorch.
 //!
 //! If the bounds of `clamp` are numbers, the derivative is 1 strictly within the bounds and 0 elsewhere, also at a bound. If they are
 //! arrays, a gradient flows to the bounds too: where x equals one bound, x and this bound each get half of the gradient.

@@ -1,5 +1,5 @@
-//! Arithmetic of two and three operands, which broadcast, and elementwise predicates. Most of these operations are made of simpler
-//! operations, which give the derivatives.
+//! Arithmetic of two and three operands, which broadcast, elementwise predicates, and `masked_fill`. Most of these operations are made of
+//! simpler operations, which give the derivatives.
 
 use wengert_macros::twins;
 

@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// The value of the last write wins, and all values are added.
+    /// Without accumulation, the value of the last write wins. With accumulation, all values are added.
     #[test]
     fn slices_are_put_in_order() {
         let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);

@@ -1,5 +1,5 @@
-//! Matrix products under their BLAS names. Operands have fixed ranks and do not broadcast. Some of the operations add the product to an
-//! array.
+//! Matrix products under their BLAS names. The factors have fixed ranks and do not broadcast. Some of the operations add the product to an
+//! array, which expands to the shape of the product.
 //!
 //! The general product, with batches that broadcast, is [`Products::matmul`](crate::ops::Products::matmul).
 

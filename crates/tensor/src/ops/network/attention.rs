@@ -77,8 +77,8 @@ pub trait Attention: TensorLike<Elem: Float> {
 
     /// Computes [`scaled_dot_product_attention`](Self::scaled_dot_product_attention) with fewer heads of keys and values than of queries.
     /// Queries `[…, h, l, e]` have h heads. Keys `[…, hk, s, e]` and values `[…, hk, s, ev]` have hk heads. Each head of keys and values
-    /// serves `h / hk` consecutive heads of queries. Refuses an hk that does not divide h. PyTorch: `scaled_dot_product_attention` with
-    /// `enable_gqa=True`.
+    /// serves `h / hk` consecutive heads of queries. Refuses an hk that does not divide h, and operands with fewer than three dimensions.
+    /// PyTorch: `scaled_dot_product_attention` with `enable_gqa=True`.
     fn try_grouped_query_attention(
         &self,
         key: impl ArrayOperand<Self>,

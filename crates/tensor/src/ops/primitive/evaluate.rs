@@ -94,8 +94,8 @@ pub trait Evaluate<T: Float> {
     }
 
     /// Computes the value of one node from the values of its inputs. Plans call this method for nodes that the engine cannot run
-    /// (`Work::Node`). Callers without a plan call it for every node. Returns an error if memory cannot hold the value, or if the operation
-    /// refuses its operands.
+    /// (`Work::Node`). Callers without a plan call it for every node that is not data. Returns an error if memory cannot hold the value, or
+    /// if the operation refuses its operands.
     fn compute(&self, node: NodeIndex, operands: &[Tensor<T>]) -> Result<Tensor<T>, Self::Error> {
         let (expression, at) = (self.expression(), self.site(node));
         let shape = expression.shape(node);

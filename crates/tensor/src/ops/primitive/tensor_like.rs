@@ -283,9 +283,9 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
     /// Returns the running sum along `axis`.
     fn apply_cumsum(&self, axis: usize, at: Site) -> Result<Self>;
 
-    /// Returns the variance over `axes`, which the result keeps with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total` is true
-    /// if the caller named no dimensions. The variance is a primitive because its derivative, 2 (x - mean) / (n - `correction`) for n
-    /// elements, needs no term for the mean. If n - `correction` is not positive, the derivative depends on `is_total`.
+    /// Returns the variance over `axes`, which the result keeps with size 1: see [`Statistics::var`](crate::ops::Statistics::var). `is_total`
+    /// is true if the caller passed `..` as the dimensions. The variance is a primitive because its derivative, 2 (x - mean) / (n -
+    /// `correction`) for n elements, needs no term for the mean. If n - `correction` is not positive, the derivative depends on `is_total`.
     fn apply_variance(&self, axes: &[usize], correction: f64, is_total: bool, at: Site) -> Result<Self>
     where
         Self::Elem: Float;

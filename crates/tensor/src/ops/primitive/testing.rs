@@ -19,7 +19,7 @@ pub(crate) fn check_formula<const N: usize>(composite: &impl Composite<N>) {
 /// Computes a composite of tensors.
 type Compute<'a, T, const N: usize> = &'a dyn Fn([&Tensor<T>; N]) -> Tensor<T>;
 
-/// Compares `by_formula` with `by_operations`. The second function gets operands that are expanded to a common shape.
+/// Compares `by_formula` with `by_operations`. The operands of `by_operations` are expanded to a common shape.
 fn check<T: Float, const N: usize>(by_operations: Compute<T, N>, by_formula: Compute<T, N>) {
     let (inf, most) = (f64::INFINITY, T::MAX.to_f64());
     let values = [0.3, f64::NAN, -0.0, 3.0, -3.0, inf, 0.5, -2.9, 1.7, -inf, most, -0.7, 0.0, -most];

@@ -208,8 +208,8 @@ mod tests {
         assert!((f64::from(last) - 1e4).abs() < 1e-2, "{last}");
     }
 
-    /// Compares with the sum up to each element. The lines of elements are longer than one block of the kernel, and the running maximum
-    /// changes in several blocks.
+    /// Compares with the logarithms of the sums up to some elements. Along dimension 1, the lines of elements are longer than one block of
+    /// the kernel, and the running maximum changes in several blocks.
     #[test]
     fn logarithms_of_sums_of_long_lanes() {
         let x =

@@ -35,7 +35,7 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
 
     /// Returns the distinct slices along `dim` in lexicographic order, the index of each slice of `self` in this list, and the count of each
     /// distinct slice. A slice with a NaN equals no other slice. NaN counts as larger than all numbers; PyTorch does not specify this.
-    /// Refuses a size of 0 in dimensions other than `dim`. PyTorch: `unique` with `dim`, `return_inverse` and `return_counts`.
+    /// Refuses rank 0, and a size of 0 in dimensions other than `dim`. PyTorch: `unique` with `dim`, `return_inverse` and `return_counts`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;
@@ -53,7 +53,7 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
     }
 
     /// Returns the first of each run of equal elements, the number of the run of each element of `self`, and the length of each run. With
-    /// `Some(dim)`, the runs are of equal slices along `dim`, and a size of 0 in another dimension is refused. PyTorch:
+    /// `Some(dim)`, the runs are of equal slices along `dim`, and rank 0 and a size of 0 in another dimension are refused. PyTorch:
     /// `unique_consecutive` with `return_inverse` and `return_counts`.
     ///
     /// ```

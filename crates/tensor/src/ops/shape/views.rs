@@ -293,8 +293,8 @@ pub trait Views: TensorLike {
         self.apply_view(slice_view(&self.shape(), dim.position(), span.into(), at)?, at)
     }
 
-    /// Returns the elements at position `index` (negative: from the end) of dimension `dim`, without that dimension.
-    /// PyTorch: `select`.
+    /// Returns the elements at position `index` (negative: from the end) of dimension `dim`, without that dimension. Refuses an index out of
+    /// range. PyTorch: `select`.
     fn try_select(&self, dim: impl Position, index: impl Position) -> Result<Self> {
         let at = Site::here("select");
         let (view, axis) = select_view(&self.shape(), dim.position(), index.position(), at)?;

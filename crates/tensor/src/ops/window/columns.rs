@@ -65,8 +65,9 @@ pub trait Columns: TensorLike {
     }
 
     /// Adds the columns `[n, c · kh · kw, windows]` as windows to images `[n, c, h, w]` of zeros: the adjoint of [`im2col`](Self::im2col).
-    /// `output_size` is h and w. The batch dimension may be absent. Elements in the padding are dropped. Refuses a number of columns other
-    /// than the number of windows. PyTorch: `nn.functional.fold`.
+    /// `output_size` is h and w. The batch dimension may be absent. Elements in the padding are dropped. Refuses columns with sizes of 0
+    /// except the batch size, and a number of columns other than the number of windows. Also refuses a number of rows that is no multiple of
+    /// `kh · kw`. PyTorch: `nn.functional.fold`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

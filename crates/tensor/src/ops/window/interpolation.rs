@@ -92,7 +92,7 @@ fn separate_sums<A: TensorLike<Elem: Float>>(x: &A, size: &[usize], mode: Interp
     Ok(x)
 }
 
-/// Does the same as [`separate_sums`] for a plain tensor and a mode with `N` terms per dimension. Resamples two dimensions at once.
+/// Does the same as [`separate_sums`] for a plain tensor and a mode with `N` terms per dimension. Resamples up to two dimensions at once.
 fn plain_sums<A: TensorLike<Elem: Float>, const N: usize>(
     x: &A,
     size: &[usize],
@@ -285,7 +285,8 @@ mod tests {
         }
     }
 
-    /// Reads only the elements of a large view that the result needs. No memory could hold all its elements.
+    /// Resamples views to fewer elements. No memory could hold all elements of the first view, so only the elements that the result needs may
+    /// be read.
     #[test]
     fn a_large_view_is_not_copied() {
         let wide = Tensor::<f32>::ones([1, 1, 1]).expand([1, 1, 1usize << 40]);

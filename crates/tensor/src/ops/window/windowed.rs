@@ -115,7 +115,8 @@ impl ConvolutionForm {
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct PoolForm<P> {
-    /// The shape of the input, `[n, c, …]`. Only n and c can be 0.
+    /// The shape of the input, `[n, c, …]`. The sizes n and c can be 0. If an adaptive pooling of volumes has an empty result, the last size
+    /// can also be 0.
     pub(crate) input: Shape,
     pub(crate) output: Shape,
     pub(crate) windows: P,

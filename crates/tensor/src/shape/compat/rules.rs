@@ -1,7 +1,7 @@
 //! The compatibility rules, and the lookup of the rules that apply. The rules of a scope come first, then the rules of the process, then
 //! the environment variable, then the default.
 //!
-//! Every operation on two shapes looks up the rules, so the lookup must be fast. The rules are packed into one byte, which is in a
+//! Most operations on two shapes look up the rules, so the lookup must be fast. The rules are packed into one byte, which is in a
 //! thread-local cell, or in an atomic if no scope is open.
 
 use std::cell::Cell;

@@ -40,7 +40,7 @@ pub trait ClassLosses: TensorLike<Elem: Float> {
 
     /// Returns the cross-entropy between `target` and the softmax of the logits `self` `[n, c, …]`. For class indices, `Mean` divides as in
     /// [`nll_loss`](Self::nll_loss). For probabilities, `Mean` divides by the number of elements of `[n, …]`, and no target is ignored.
-    /// Refuses classes out of range, and a label smoothing outside [0, 1]. PyTorch: `nn.functional.cross_entropy`.
+    /// Refuses classes out of range, a target of another shape, and a label smoothing outside [0, 1]. PyTorch: `nn.functional.cross_entropy`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_tensor as tensor; pub use wengert_tensor::prelude; }

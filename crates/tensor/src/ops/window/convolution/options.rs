@@ -41,8 +41,8 @@ impl ConvOptions {
         ConvOptions { stride: stride.into(), ..self }
     }
 
-    /// Sets the number of elements added at each end of a dimension. The added elements are zeros unless [`padding_mode`](Self::padding_mode)
-    /// is set.
+    /// Sets the number of elements added at each end of each convolved dimension of the input. The added elements are zeros unless
+    /// [`padding_mode`](Self::padding_mode) is set. A transposed convolution instead removes as many elements at each end of the result.
     pub fn padding(self, padding: impl Into<Sizes>) -> Self {
         ConvOptions { padding: Some(padding.into()), ..self }
     }

@@ -13,7 +13,8 @@ use crate::ops::window::windows::{add_batch, per_dimension_at_least, remove_batc
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Error, Float, Reduction, Scalar, Site, Sizes, View, ensure};
 
-/// Pooling to a result of the requested size. This size determines the windows.
+/// Pooling to a result of the requested size. This size determines the windows. The methods refuse other ranks, and pooled dimensions of size
+/// 0. The maxima also refuse 0 channels in a batch.
 #[twins(blanket)]
 pub trait AdaptivePooling: Windowed<Elem: Float> {
     /// Returns the means of `size` windows of `[n, c, l]` (or `[c, l]`). PyTorch: `nn.functional.adaptive_avg_pool1d`.

@@ -107,8 +107,7 @@ fn max_pool_form<A: TensorLike>(input: &Shape, axes: &[WindowAxis], at: Site) ->
         [rows, columns] => (rows, columns),
         _ => unreachable!("volumes are pooled by planes and along the depth"),
     };
-    // The code that runs the pooling stores a position within a window in 32 bits. A larger window, which only planes of billions of
-    // elements can have, is refused.
+    // The code that runs the pooling stores a position within a window in 32 bits. A larger window is refused.
     let reach = |axis: &WindowAxis| axis.kernel.saturating_sub(1).saturating_mul(axis.dilation);
     let farthest = reach(&rows).saturating_mul(columns.input.max(1)).saturating_add(reach(&columns));
     if farthest >= u32::MAX as usize {

@@ -108,8 +108,8 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// Returns zeros with each element of `[n, c, h, w]` (or `[c, h, w]`) at the row-major position in its plane that `indices` gives. This
     /// is the inverse of [`max_pool2d_with_indices`](Self::max_pool2d_with_indices), except for elements that are no maximum. `output_size`
     /// is the height and the width of the result. By default, the windows cover the result exactly. If positions are equal, the last element
-    /// wins. Refuses positions outside of the result, and an `output_size` that differs from the default by the stride or more. PyTorch:
-    /// `nn.functional.max_unpool2d`.
+    /// wins. Refuses `indices` of another shape, positions outside of the result, and an `output_size` that differs from the default by the
+    /// stride or more. The dilation is ignored. PyTorch: `nn.functional.max_unpool2d`.
     ///
     /// ```
     /// # use wengert_tensor::prelude::*;

@@ -41,7 +41,7 @@ impl PoolOptions {
         PoolOptions { padding: padding.into(), ..self }
     }
 
-    /// Sets the distance between neighbouring elements of a window. Mean pooling ignores it.
+    /// Sets the distance between neighbouring elements of a window. Mean pooling and the inverse of maximum pooling ignore it.
     pub fn dilation(self, dilation: impl Into<Sizes>) -> Self {
         PoolOptions { dilation: dilation.into(), ..self }
     }
