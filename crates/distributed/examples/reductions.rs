@@ -125,9 +125,9 @@ fn efficiency(ranks: f64, model: (&str, f64, f64), network: (&str, f64, f64), st
     compute / (compute + predicted(ranks, 4.0 * model.1, network.1, network.2, by_mpi))
 }
 
-/// The width and height of the picture in pixels, and the number of drawing units per pixel. plotters rounds each coordinate to a
-/// whole unit.
+/// The width and height of the picture in pixels.
 const SIZE: (u32, u32) = (1100, 520);
+/// The number of drawing units per pixel. plotters rounds each coordinate to a whole unit.
 const UNITS: u32 = 10;
 
 /// Draws the predictions for the sum in the fixed tree, and prints the predictions for both kinds of sums as a table.

@@ -1,4 +1,5 @@
-//! Training on several machines over MPI, with the same bits on any number of machines.
+//! Training on several machines over MPI. The result has the same bits on any number of machines up to the number of parts (shards) into
+//! which a batch is divided.
 //!
 //! A launcher starts the program once on each machine, or several times on one machine: `mpirun -n 4 program`, or `srun
 //! program`. Each process is a *rank* of one [`Group`]. Without a launcher the group has one rank, and the program

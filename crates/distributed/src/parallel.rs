@@ -299,7 +299,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
 
     /// Uses MPI's own all-reduce (`MPI_Iallreduce`) for sums, and computes all rows of a rank as one shard. This is faster, and guarantees
     /// less: the result depends on the number of ranks and on MPI's choices. MPI decides whether all ranks of a run get the same bits;
-    /// [`checkpoint`](Self::checkpoint) checks that they do. This turns sharded states off.
+    /// [`checkpoint`](Self::checkpoint) checks that they do. Without MPI, the sums keep their fixed order. This turns sharded states off.
     ///
     /// # Panics
     ///
@@ -336,7 +336,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// If the optimiser is not [elementwise](Optimizer::is_elementwise), such as Adafactor and Muon. If the parameters
     /// are [sharded](Self::sharded_parameters), before a call of [`gather`](Self::gather). If parameters were frozen or
-    /// unfrozen after an earlier call that sharded states, and the optimiser has states by now.
+    /// unfrozen after an earlier call that sharded states, and the optimiser has states by now. Also if there is not enough memory.
     #[must_use]
     #[track_caller]
     pub fn sharded(self, model: &(impl Module<T> + ?Sized)) -> Self {
@@ -720,7 +720,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     ///
     /// [`Error::Unequal`], on every rank, if the models are not equal; [`Error::Mismatch`], on every rank, if they
     /// differ in paths, shapes or types, or a rank called another operation; [`Error::ShardedParameters`];
-    /// [`Error::Lost`].
+    /// [`Error::Lost`]; [`Error::Tensor`] if there is not enough memory.
     pub fn checkpoint(&self, name: &str, model: &(impl Module<T> + ?Sized)) -> Result<Option<Checkpoint>> {
         self.check_not_sharded("`gather` them before a checkpoint")?;
         self.group.check_equal(model)?;

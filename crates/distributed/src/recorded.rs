@@ -98,7 +98,7 @@ impl<'g, O: Optimizer<T>, T: Float> DataParallel<'g, O, T> {
     }
 
     /// Evaluates the gradients of this rank's shards, and returns the sum over all ranks, which is still in progress.
-    /// Each bucket (part) of this rank's vectors is sent as soon as it is complete.
+    /// Each bucket (part) of this rank's vectors is sent as soon as it is complete, or, if states are sharded, when all are complete.
     fn start_sum<'d, 't>(
         &self,
         (leaves, layout): (&Leaves, &Layout),

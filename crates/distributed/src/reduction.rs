@@ -43,7 +43,7 @@ pub(crate) enum Partitioning {
     Slices,
     /// A bucket is a part of the vector, and each rank has a slice of each bucket. Buckets are sent in the order in which a step computes
     /// them. The buckets of the divided elements are sent first, from the last bucket to the first. The bucket of the elements after them is
-    /// sent last.
+    /// sent last. If the divided elements fit into one bucket, this bucket has all elements.
     Buckets,
 }
 

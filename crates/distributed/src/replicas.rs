@@ -84,7 +84,7 @@ fn leaf_hash<T: Float>(leaf: &wengert_nn::Leaf<'_, T>) -> u64 {
     }
 }
 
-/// Returns a description of a model's leaves: their number, and a hash of their paths, shapes and types.
+/// Returns a description of a model: its kind, the numbers of its leaves and parameters, and a hash of the leaves' paths, shapes and types.
 fn describe<T: Float>(model: &(impl Module<T> + ?Sized)) -> String {
     let leaves = model.leaves().into_iter().map(|(path, leaf)| match leaf {
         wengert_nn::Leaf::Parameter(parameter) => format!("{path} {} {}\n", T::DTYPE, parameter.value.shape()),

@@ -133,7 +133,8 @@ impl ShardPlan {
         ShardPlan { nodes: (0..size).map(|rank| (rank..leaves).step_by(size).map(Node::leaf).collect()).collect() }
     }
 
-    /// Returns the number of rounds. A rank sends the sum of one node in each round, so this is the largest number of nodes of a rank.
+    /// Returns the number of rounds. A rank sends the sum of at most one node in each round, so this is the largest number of nodes of a
+    /// rank.
     pub(crate) fn rounds(&self) -> usize {
         self.nodes.iter().map(Vec::len).max().unwrap_or_default()
     }

@@ -92,7 +92,7 @@ fn going_on_from_a_finished_training_changes_nothing() {
     assert!(fs::read(&path).unwrap() == before);
 }
 
-/// Returns the process ids of the ranks that `mpirun` has started, in the order of the ranks.
+/// Returns the process ids of the ranks that `mpirun` has started, in ascending order.
 fn ranks_of(mpirun: &Child) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {

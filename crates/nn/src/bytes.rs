@@ -117,7 +117,7 @@ pub(crate) fn is_float(dtype: FileDtype) -> bool {
 }
 
 /// Returns the number that `bits` encode in IEEE 754's binary16. The tests compare this function with the crate `half`. The library itself does
-/// not depend on `half`, which would make up a sixth of its compile time.
+/// not depend on `half`, to keep its compile time short.
 pub(crate) fn f16_to_f64(bits: u16) -> f64 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff) / 1024.0);
     let magnitude = match exponent {

@@ -82,8 +82,8 @@ pub struct Epoch {
 }
 
 /// Writes each score as a pair of the training value and the validation value: `loss 0.1234 / 0.2345  accuracy 0.9876 / 0.9765`. Without
-/// validation it writes the training values: `loss 0.1234  accuracy 0.9876`. A value has at most four decimals, and fewer from 10 on. From
-/// 100,000 on it has an exponent.
+/// validation it writes the training values: `loss 0.1234  accuracy 0.9876`. A value whose absolute value is below 10 has four decimals.
+/// Larger values have fewer decimals, and from 100,000 on an exponent.
 impl fmt::Display for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.train.metrics.iter().map(|(name, _)| &name[..]);
@@ -98,7 +98,7 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// Returns a value as text with five significant digits, but at most four decimals: `0.1235`, `12.346`, `1.2346e7`.
+/// Returns a value as text, rounded to five significant digits, but at most four decimals: `0.1235`, `12.346`, `1.2346e7`.
 fn format_score(value: f64) -> String {
     let size = value.abs();
     if size >= 1e5 {
@@ -128,7 +128,7 @@ fn format_score(value: f64) -> String {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The cargo feature `plots` adds the methods `loss_curve` and `curve`.
+/// The cargo feature `plots` adds the methods `loss_curve`, `save_loss_curve` and `curve`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     pub(crate) epochs: Vec<Epoch>,

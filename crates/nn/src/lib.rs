@@ -1,8 +1,8 @@
 //! Layers and losses that are recorded on the tape, with optimisers, schedules, data sets, metrics, training loops and checkpoints.
 //!
-//! Layers are plain data: a model is a struct of layers, and a layer is a struct of [`Parameter`]s. There is no registry. The parameters of a model
-//! are the parameters of its fields (see [`Module`]). The code of this crate depends only on the shapes of tensors and variables, so their elements
-//! may have any layout in memory.
+//! Layers are plain data: a model is a struct of layers, and a layer is a struct of [`Parameter`]s, [`Buffer`]s and settings. There is no
+//! registry. The parameters of a model are the parameters of its fields (see [`Module`]). The code of this crate depends only on the shapes
+//! of tensors and variables, so their elements may have any layout in memory.
 //!
 //! A mistake in a program, such as a wrong shape, panics at the caller's line. Most methods that can panic have a twin with the prefix
 //! `try_` that returns an error. Most constructors and a few other methods have no twin; their documentation says when they panic.
@@ -44,8 +44,9 @@
 //!
 //! # Layers
 //!
-//! Layers that exist in PyTorch have PyTorch's names, layouts and initial distributions. In shapes, `n` is the number of examples in a
-//! batch, `c` the number of channels, `t` the number of time steps, and `l`, `h`, `w`, `d` are lengths.
+//! Layers that exist in PyTorch have PyTorch's names (except for the padding layers; see [`Pad`]), layouts and initial distributions. In
+//! shapes, `n` is the number of examples in a batch, `c` the number of channels, `t` the number of time steps, and `l`, `h`, `w`, `d` are
+//! lengths.
 //!
 //! | layer | value |
 //! |---|---|
@@ -88,7 +89,7 @@
 //! | [`GELU`], [`GELUTanh`], [`SiLU`], [`Mish`] | `x` times a smooth step |
 //! | [`Sigmoid`], [`Tanh`], [`Softplus`], [`Softsign`], [`LogSigmoid`] | functions of one number without kinks |
 //! | [`Hardtanh`], [`Hardsigmoid`], [`Hardswish`], [`Threshold`] | functions made of linear or quadratic pieces |
-//! | [`Softshrink`], [`Hardshrink`], [`Tanhshrink`] | functions that shrink small numbers |
+//! | [`Softshrink`], [`Hardshrink`], [`Tanhshrink`] | functions that map numbers near 0 to 0 or close to 0 |
 //! | [`Softmax`], [`LogSoftmax`], [`Softmin`] | positive numbers with sum 1 along a dimension, or their logarithms |
 //! | [`GLU`] | one half of a dimension, times the sigmoid of the other half |
 //!
@@ -131,7 +132,7 @@
 //! | [`CtcLoss`], [`ctc_loss`] | log-probabilities of steps with a shorter sequence of classes |
 //! | [`MultiMarginLoss`], [`multi_margin_loss`] | scores with class indices, by a margin |
 //! | [`MultilabelMarginLoss`], [`multilabel_margin_loss`] | scores with several labels, by a margin |
-//! | [`MultilabelSoftMarginLoss`], [`multilabel_soft_margin_loss`], [`SoftMarginLoss`] | scores with several labels, by a logarithm |
+//! | [`MultilabelSoftMarginLoss`], [`multilabel_soft_margin_loss`], [`SoftMarginLoss`] | scores with several labels, or with 1 and -1, by a logarithm |
 //! | [`MarginRankingLoss`], [`margin_ranking_loss`] | the order of two scores |
 //! | [`CosineEmbeddingLoss`], [`cosine_embedding_loss`], [`HingeEmbeddingLoss`] | pairs that should be similar or different |
 //! | [`TripletMarginLoss`], [`triplet_margin_loss`] | the distances of an anchor to a positive and a negative example |

@@ -12,9 +12,9 @@ use crate::module::Module;
 /// Returns the gradients of `loss` for each sample, with respect to every parameter that is not frozen. JAX: `vmap(grad(loss), (None, 0, 0))`.
 /// PyTorch: the same call, with a loss that runs the model by `functional_call`.
 ///
-/// The result has the path of each parameter, in the order of [`named_parameters`](Module::named_parameters), and the parameter's gradients. The
-/// gradients have the shape `[n, …]` for `n` samples and a parameter of shape `[…]`. They are 0 if the loss does not depend on the parameter.
-/// The gradients of all samples are computed together, as by [`vmap`](wengert_autograd::transforms::vmap).
+/// The result has the path of each of these parameters, in the order of [`named_parameters`](Module::named_parameters), and its gradients.
+/// The gradients have the shape `[n, …]` for `n` samples and a parameter of shape `[…]`. They are 0 if the loss does not depend on the
+/// parameter. The gradients of all samples are computed together, as by [`vmap`](wengert_autograd::transforms::vmap).
 ///
 /// `loss` gets one sample: the part of each tensor of `samples` at one index of the first dimension, without this dimension. Everything that
 /// differs between samples must be among `samples`, for example classes as one-hot rows. The tape is not a training tape, so there is no

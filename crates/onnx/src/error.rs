@@ -52,7 +52,7 @@ pub enum Error {
         dynamic: Option<String>,
     },
 
-    /// An index that equals two integer inputs, or two slices of one input, in all recordings. The export cannot tell which one the model
+    /// An index that equals several integer inputs, or several slices of them, in all recordings. The export cannot tell which one the model
     /// reads.
     #[error(
         "the index of '{operation}' is ambiguous: two integer inputs, or two slices of one, have the same examples\n  \
@@ -72,7 +72,7 @@ pub enum Error {
         name: String,
     },
 
-    /// A dynamic dimension that does not exist, or that has size 0 in the example.
+    /// A dynamic dimension that does not exist, or has size 0 in the example. Also a dynamic dimension of an input that does not exist.
     #[error("the input '{input}' has no dimension {axis} that can be dynamic")]
     NoDimension {
         /// The name of the input.

@@ -25,8 +25,8 @@ const FIXED_SIZES: [usize; 3] = [0; 3];
 /// The export of a model as an ONNX file.
 ///
 /// [`write`](Self::write) calls a function that records the model for inference, on a tape that does not train. The function is called
-/// several times with different inputs, and the recorded programs are compared. So most operations and constants that depend on the values
-/// of an input are errors. A dependence that these inputs do not show is not noticed.
+/// several times with different inputs, and the recorded programs are compared. So a choice of operations that depends on the values of an
+/// input is usually an error. So is a constant that depends on them. A dependence that these inputs do not show is not noticed.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_onnx as onnx; pub use wengert_nn::prelude::*; pub mod prelude {

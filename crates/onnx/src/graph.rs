@@ -36,7 +36,7 @@ impl ElementKind {
 pub(crate) enum Source<T: Float> {
     Input,
     Floats(Tensor<T>),
-    /// Integers that the lowering has computed from shapes and arguments: a vector, or a number of rank 0.
+    /// Integers that `lower` or `unify` has computed from shapes and arguments: a vector, or a number of rank 0.
     Sizes(Vec<i64>),
     /// Indices or positions that the model has given, or that the lowering has computed for a view.
     Indices(Tensor<i64>),

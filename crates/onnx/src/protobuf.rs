@@ -26,7 +26,7 @@ impl Message {
         self.put_varint(value);
     }
 
-    /// Appends a field with a number that may be negative. Such a number takes ten bytes.
+    /// Appends a field with a number that may be negative. A negative number takes ten bytes.
     pub(crate) fn put_integer(&mut self, field: u64, value: i64) {
         self.put_number(field, value as u64);
     }

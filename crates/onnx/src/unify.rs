@@ -3,8 +3,8 @@
 //!
 //! The graphs must have the same nodes. A constant that is the same in all recordings is a constant of the file. A size
 //! that is a linear function of the size of the dynamic dimension is computed in the file. A tensor of equal numbers is
-//! expanded to such sizes. An index that equals exactly one integer input, or one slice, is read from it. Every other
-//! difference of constants is an error.
+//! expanded to such sizes. If only one size of a reshape varies, the file leaves it to the reshape, and it can be any function. An index that
+//! equals exactly one integer input, or one slice, is read from it. Every other difference of constants is an error.
 
 use wengert_tensor::ops::Views as _;
 use wengert_tensor::{Float, Shape, Tensor};
@@ -103,7 +103,7 @@ fn classify_size(mut sizes: impl Iterator<Item = (usize, usize)> + Clone) -> Siz
     }
 }
 
-/// Returns an error if the graphs differ in more than their constants and shapes.
+/// Returns an error if the graphs differ in more than their constants and sizes.
 fn check_structure<T: Float>(graph: &Graph<T>, other: &Graph<T>, dynamic: Option<&Dynamic>) -> Result<()> {
     let structure = |Origin { operation, recorded }: Origin| Error::Structure {
         operation,

@@ -9,7 +9,7 @@
 //!
 //! | name | element type | contents |
 //! |---|---|---|
-//! | `@optimizer.{name}.{path}.{state}` | as the model | a state of the parameter at `path`, with PyTorch's names |
+//! | `@optimizer.{name}.{path}.{state}` | as the model | a state of the parameter at `path`, with PyTorch's name if PyTorch has the state |
 //! | `@optimizer.{name}.{path}.step` | u64 | the number of steps that the optimiser has made for the parameter at `path` |
 //! | `@optimizer.{name}.{state}` | as the model, f64 or u64 | a state of an `Lbfgs` or `WeightAverage` that belongs to no parameter |
 //! | `@settings.{name}.{setting}` | f64, u64 or bool | a setting of the optimiser, `Lbfgs` or `WeightAverage` |
@@ -66,8 +66,8 @@ pub use write::Checkpoint;
 ///
 /// # Errors
 ///
-/// - Two parameters have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
-/// - A parameter has a reserved name: [`Error::ReservedName`](crate::Error::ReservedName).
+/// - Two parameters or buffers have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
+/// - A parameter or buffer has a reserved name: [`Error::ReservedName`](crate::Error::ReservedName).
 /// - The file cannot be written: [`Error::Write`](crate::Error::Write). An existing file keeps its contents.
 #[doc(alias("state_dict"))]
 pub fn save<T: Float>(model: &(impl Module<T> + ?Sized), path: impl AsRef<Path>) -> Result<()> {
@@ -89,7 +89,7 @@ pub fn save<T: Float>(model: &(impl Module<T> + ?Sized), path: impl AsRef<Path>)
 /// - The file does not fit the model: [`Error::Keys`](crate::Error::Keys), with all missing, unexpected and mismatched
 ///   names.
 /// - There is not enough memory.
-/// - Two parameters of the model have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
+/// - Two parameters or buffers of the model have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
 ///
 /// After an error the model is unchanged.
 #[doc(alias("load_state_dict"))]
@@ -115,8 +115,8 @@ pub fn load<T: Float>(model: &mut (impl Module<T> + ?Sized), path: impl AsRef<Pa
 ///
 /// # Errors
 ///
-/// - Two parameters have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
-/// - A parameter has a reserved name: [`Error::ReservedName`](crate::Error::ReservedName).
+/// - Two parameters or buffers have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
+/// - A parameter or buffer has a reserved name: [`Error::ReservedName`](crate::Error::ReservedName).
 pub fn to_bytes<T: Float>(model: &(impl Module<T> + ?Sized)) -> Result<Vec<u8>> {
     Checkpoint::new().model(model).to_bytes()
 }
@@ -129,7 +129,7 @@ pub fn to_bytes<T: Float>(model: &(impl Module<T> + ?Sized)) -> Result<Vec<u8>> 
 /// - The bytes are not a checkpoint, or are damaged: [`Error::Checkpoint`](crate::Error::Checkpoint).
 /// - The checkpoint does not fit the model: [`Error::Keys`](crate::Error::Keys).
 /// - There is not enough memory.
-/// - Two parameters of the model have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
+/// - Two parameters or buffers of the model have the same name: [`Error::DuplicateName`](crate::Error::DuplicateName).
 ///
 /// After an error the model is unchanged. The path in errors is `bytes in memory`.
 pub fn from_bytes<T: Float>(model: &mut (impl Module<T> + ?Sized), bytes: impl Into<Vec<u8>>) -> Result<()> {

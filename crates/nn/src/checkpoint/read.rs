@@ -165,7 +165,7 @@ impl Saved {
     /// - The file does not fit the model: [`Error::Keys`], with all missing, unexpected and mismatched names. A [`partial`](Self::partial)
     ///   load does not return this error.
     /// - The file cannot be read: [`Error::Read`].
-    /// - Two parameters of the model, or two tensors of the file after renaming, have the same name:
+    /// - Two parameters or buffers of the model, or two tensors of the file after renaming, have the same name:
     ///   [`Error::DuplicateName`].
     /// - There is not enough memory.
     ///

@@ -529,7 +529,8 @@ fn a_file_of_torch_save_is_recognized() {
         let text = refusal(start);
         assert!(text.contains("it is a file of `torch.save`") && text.contains("save_file"), "{text}");
     }
-    // Files in later protocols of pickle, which `torch.save` writes with `_use_new_zipfile_serialization=False`.
+    // Files in later protocols of pickle, which `torch.save` writes with `_use_new_zipfile_serialization=False` and a `pickle_protocol` above
+    // 2.
     for start in [&b"\x80\x03\x8a\x0al\xfc\x9cF\xf9 j"[..], b"\x80\x05\x95\x0d\0\0\0\0\0\0\0"] {
         assert!(refusal(start).contains("it is a file of `torch.save`"));
     }

@@ -199,7 +199,7 @@ impl Checkpoint {
     /// # Errors
     ///
     /// - Two tensors have the same name: [`Error::DuplicateName`].
-    /// - A parameter has a reserved name: [`Error::ReservedName`].
+    /// - A parameter or buffer has a reserved name: [`Error::ReservedName`].
     /// - The names of two objects make their entries ambiguous, or a [`WeightAverage`](crate::WeightAverage) is between two swaps:
     ///   [`Error::Argument`].
     /// - The file cannot be written: [`Error::Write`]. An existing file keeps its contents.
@@ -216,7 +216,7 @@ impl Checkpoint {
     /// # Errors
     ///
     /// - Two tensors have the same name: [`Error::DuplicateName`].
-    /// - A parameter has a reserved name: [`Error::ReservedName`].
+    /// - A parameter or buffer has a reserved name: [`Error::ReservedName`].
     /// - The names of two objects make their entries ambiguous, or a [`WeightAverage`](crate::WeightAverage) is between two swaps:
     ///   [`Error::Argument`].
     pub fn to_bytes(self) -> Result<Vec<u8>> {

@@ -29,8 +29,8 @@ type AnyBatch = Box<dyn Any + Send>;
 /// A function that makes the batch with the given index.
 type MakeBatch = Box<dyn Fn(usize) -> Result<AnyBatch> + Send>;
 
-/// A thread that makes batches in advance. The thread ends after its last batch, or when it cannot send a batch because `receiver`, the
-/// receiver, was dropped.
+/// A thread that makes batches in advance. The thread ends after its last batch, or if the data set panics, or when it cannot send a batch
+/// because `receiver` was dropped.
 pub(super) struct Prefetcher {
     receiver: Receiver<Result<AnyBatch>>,
     thread: JoinHandle<()>,

@@ -1,4 +1,4 @@
-//! Reads the records of a file of comma-separated values, which may be gzipped.
+//! Reads the records of a file of values that a delimiter separates, usually a comma. The file may be gzipped.
 //!
 //! The crate `csv-core` divides a line into fields. This file bounds the memory for a record and counts the lines.
 

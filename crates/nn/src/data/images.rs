@@ -458,7 +458,7 @@ mod tests {
             let text = read_error_text(contents);
             assert!(text.starts_with("'a.png', byte 0: expected an image: ") && !text.contains('\n'), "{text}");
         }
-        // A small file may claim many pixels.
+        // A small file may have many pixels.
         let mut wide = Vec::new();
         let pixels = image::GrayImage::new(8192, 8193);
         pixels.write_to(&mut std::io::Cursor::new(&mut wide), image::ImageFormat::Png).unwrap();

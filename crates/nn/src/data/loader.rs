@@ -40,7 +40,7 @@ pub struct DataLoader<B = (Tensor<f32>, Tensor<i64>)> {
     fetch: Arc<Fetch<B>>,
     /// The number of samples in the data set.
     dataset_len: usize,
-    /// The number of samples in an epoch.
+    /// The number of samples in an epoch, with the samples of a smaller last batch that `drop_last` leaves out.
     samples: usize,
     batch_size: usize,
     shuffle: bool,
@@ -221,7 +221,7 @@ impl<B: Send + 'static> DataLoader<B> {
         self.len() == 0
     }
 
-    /// Returns the number of samples in an epoch.
+    /// Returns the number of samples in an epoch. The samples of a last batch that [`drop_last`](Self::drop_last) leaves out are counted too.
     pub fn samples(&self) -> usize {
         self.samples
     }

@@ -89,7 +89,7 @@ fn read<E: Element>(reader: &mut impl Read) -> std::result::Result<Tensor<E>, Re
 }
 
 /// Reads the header of a `.npy` file. Returns the header, and true if the elements are in Fortran's order (column by column). Returns an
-/// error if the header is not valid, or the elements are not numbers.
+/// error if the file cannot be read, the header is not valid, or the elements are not numbers.
 fn read_header(reader: &mut impl Read) -> std::result::Result<(Header, bool), ReadError> {
     let malformed = |byte, problem: &str| Err(ReadError::Malformed(byte, problem.to_owned()));
     let start = read_up_to(reader, 8)?;
@@ -139,7 +139,7 @@ fn read_header(reader: &mut impl Read) -> std::result::Result<(Header, bool), Re
 }
 
 /// Parses a header, a Python dictionary of one line. Returns the element type, true for Fortran's order, and the sizes,
-/// or `None` if one of them is missing.
+/// or `None` if one of them is missing or malformed.
 fn parse_header(text: &str) -> Option<(&str, bool, Vec<&str>)> {
     let after = |key: &str| {
         let (_, rest) = text.split_once(&format!("'{key}'"))?;

@@ -159,8 +159,8 @@ pub fn k_fold(n: usize, k: usize, generator: &mut Generator) -> Result<Vec<Split
     Ok(splits_of_folds(&fold_of, k))
 }
 
-/// Returns splits like [`k_fold`], with the classes in the same proportion in each fold (the held-out part of a split). For each class, the
-/// numbers of samples in the folds differ by at most one. scikit-learn: `StratifiedKFold(k, shuffle=True)`.
+/// Returns splits like [`k_fold`], with the classes in nearly the same proportion in each fold (the held-out part of a split). For each
+/// class, the numbers of samples in the folds differ by at most one. scikit-learn: `StratifiedKFold(k, shuffle=True)`.
 ///
 /// # Errors
 ///

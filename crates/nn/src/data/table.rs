@@ -76,7 +76,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// As for `read_csv`. Also if the delimiter is not ASCII, a double quote or a line end: [`Error::Dataset`].
+    /// As for `read_csv`. Also if the delimiter is a double quote, a line end, or not ASCII: [`Error::Dataset`].
     pub fn read_separated(path: impl AsRef<Path>, delimiter: u8) -> Result<Self> {
         if !delimiter.is_ascii() || b"\"\n\r".contains(&delimiter) {
             return Err(Error::Dataset(format!(

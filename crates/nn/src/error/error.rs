@@ -214,7 +214,7 @@ pub enum Error {
     /// A setting that is outside its range or does not fit the other settings.
     #[error("Invalid {name} value: {value}; expected {expected}")]
     Setting {
-        /// The name of the setting in PyTorch's errors, if PyTorch has the setting.
+        /// The name of the setting, as in PyTorch's errors if PyTorch has the setting.
         name: &'static str,
         /// The value of the setting.
         value: f64,
@@ -274,7 +274,7 @@ pub enum Error {
         reason: String,
     },
 
-    /// A checkpoint that does not fit the model or object that reads it. Nothing was loaded.
+    /// A checkpoint that does not fit the model or object that reads it, or lacks a requested tensor or number. Nothing was loaded.
     #[error(
         "'{}' does not fit the model:{}",
         display_path(path),
@@ -312,7 +312,7 @@ pub enum Error {
         origin: Option<Box<wengert_autograd::NonFinite>>,
     },
 
-    /// A curve that could not be drawn.
+    /// A curve or another chart that could not be drawn.
     #[error("cannot draw the curve: {0}")]
     Plot(String),
 }

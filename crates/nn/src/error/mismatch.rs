@@ -27,7 +27,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A tensor of a checkpoint whose shape or element type differs from the tensor of the same name in the model.
+/// A tensor of a checkpoint whose shape or element type differs from the tensor of the same name in the model or object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyMismatch {
     /// The name that both tensors have.

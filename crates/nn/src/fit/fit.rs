@@ -327,7 +327,7 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
     }
 
     /// Validates the model by `evaluate` if there are validation samples. Adds the epoch to the history, and calls
-    /// [`record_epoch`](Settings::record_epoch). The validation and the saved model use the average of the weights if there is
+    /// [`record_epoch`](Settings::record_epoch). The validation and the saved best model use the average of the weights if there is
     /// one, because it usually predicts better than the last weights.
     fn validate_and_record<M: Module<T>>(
         &mut self,
@@ -360,8 +360,8 @@ impl<T: Float, X: Send + 'static, Y: Send + 'static> Fit<'_, T, X, Y> {
     ///
     /// # Errors
     ///
-    /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the first operation that returned a number that is not finite,
-    ///   and its line, if there is such an operation.
+    /// - The loss or a gradient is not finite: [`Error::NonFinite`], with the first operation or leaf whose value is not finite,
+    ///   and its line, if there is one.
     /// - The measure of [`early_stopping`](Self::early_stopping) or [`plateau`](Self::plateau) does not exist:
     ///   [`Error::Argument`].
     /// - A [`metric`](Self::metric) has the name `loss` or the name of another metric: [`Error::Argument`].

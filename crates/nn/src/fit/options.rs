@@ -91,7 +91,8 @@ impl<'a, T: Float, X: Send + 'static, Y: Send + 'static, O> Fit<'a, T, X, Y, O> 
     }
 
     /// Calls `callback` after each epoch with the history and the model. The training ends if the callback returns `ControlFlow::Break(())`
-    /// or an error. Several callbacks are called in the order in which they were added. Lightning: `on_train_epoch_end`.
+    /// or an error. Several callbacks are called in the order in which they were added, until one of them ends the training. Lightning:
+    /// `on_train_epoch_end`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; }

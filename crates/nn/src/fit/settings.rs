@@ -1,5 +1,5 @@
 //! The settings of a training loop that do not depend on the types of a batch, and the methods that need only these settings. The methods
-//! check the settings, compute the learning rate, clip gradients, average the weights, and run the callbacks.
+//! check the settings, compute the learning rate (also of a plateau schedule), clip gradients, average the weights, and run the callbacks.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;

@@ -286,7 +286,7 @@ fn after_a_panic_in_a_closure_of_the_user_everything_works() {
                 );
             });
         }
-        // The log has the names of the metrics, and a resumed training run must have the same metrics. So these runs, which have other metrics, write
+        // The log has the names of the metrics, and a resumed training run must have the same metrics. So the runs below write
         // no files.
         let fit = || Fit::new(9);
         panics_and_recovers(&history, |_| drop(run(fit().metric("planned", counter()), &mut model())));

@@ -7,8 +7,8 @@ use crate::init::random::draw_tensor;
 
 /// Returns the weight `[out, in / groups, …kernel]` of a convolution that copies its input channels. In each group, output channel d has the
 /// number 1 at the centre of the kernel for input channel d, and 0 elsewhere. The centre of a kernel has the index size / 2, rounded down, in
-/// each dimension. Output channels without an input channel are 0. A convolution with this weight, an odd kernel and `same` padding returns its
-/// input if it has as many outputs as inputs. PyTorch: `dirac_`.
+/// each dimension. Output channels without an input channel are 0. A convolution with this weight, an odd kernel, `same` padding
+/// and no bias returns its input if it has as many outputs as inputs. PyTorch: `dirac_`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

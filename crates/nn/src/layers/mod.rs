@@ -1,5 +1,6 @@
-//! Layers. A layer that exists in PyTorch has PyTorch's name, except [`Pad`], which replaces all padding layers. The parameters have
-//! PyTorch's layout and initial distributions.
+//! Layers. A layer that exists in PyTorch has PyTorch's name, with three exceptions: [`Pad`] replaces all padding layers, [`Softmax`] also
+//! replaces `Softmax2d`, and [`Upsample`] also replaces `UpsamplingNearest2d` and `UpsamplingBilinear2d`. The parameters have PyTorch's
+//! layout and initial distributions.
 
 mod activation;
 mod attention;

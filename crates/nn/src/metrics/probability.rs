@@ -92,7 +92,7 @@ pub struct CalibrationBin {
 }
 
 impl CalibrationError {
-    /// Returns a metric with `bins` bins; the literature uses 15.
+    /// Returns a metric with `bins` bins. Guo et al. use 15.
     ///
     /// # Panics
     ///

@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// that replaces this output. PyTorch: `Module.register_forward_hook`.
 ///
 /// A hook can return [`map_gradient`](Var::map_gradient) of the output. It then changes the gradient of the output and not its value. PyTorch:
-/// `Module.register_full_backward_hook`.
+/// `Module.register_full_backward_pre_hook`.
 ///
 /// ```
 /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -152,9 +152,10 @@ pub trait Module<T: Float = f32>: AsModule<T> {
     }
 
     /// Returns a table of the layers: the path, the kind, the shape of the last output while `forward` runs, and a count. The count is the
-    /// number of elements of the layer's own parameters, without layers inside the layer. The last line has the total numbers of elements
-    /// of all parameters and of the frozen ones. `forward` gets a new evaluating tape. Recording operations on it determines the shapes, so
-    /// no values are computed. PyTorch: the package `torchinfo`.
+    /// number of elements of the layer's own parameters, without layers inside the layer. A layer is left out if it has no output, and no
+    /// parameters or buffers of its own. The last line has the total numbers of elements of all parameters and of the frozen ones. `forward`
+    /// gets a new evaluating tape. Recording operations on it determines the shapes, so no values are computed. PyTorch: the package
+    /// `torchinfo`.
     ///
     /// ```
     /// # mod wengert { pub use wengert_nn as nn; pub use wengert_autograd::prelude; }

@@ -65,9 +65,9 @@ impl<T: Float> Adafactor<T> {
         Adafactor { beta2_decay, ..self }
     }
 
-    /// Sets two lower bounds. `first` bounds the root of the estimated mean squared gradient; by default it is the distance of 1 to the
-    /// next number of type `T`. `second` bounds the root mean square of a parameter's elements, by which the learning rate is multiplied;
-    /// by default it is 1e-3.
+    /// Sets two lower bounds. `first` bounds the root of the estimated mean squared gradient, and the mean of R (the mean squares of the
+    /// rows); by default it is the distance of 1 to the next number of type `T`. `second` bounds the root mean square of a parameter's
+    /// elements, by which the learning rate is multiplied; by default it is 1e-3.
     #[must_use]
     pub fn eps(self, first: f64, second: f64) -> Self {
         Adafactor { eps: [first, second], ..self }

@@ -1,5 +1,5 @@
-//! Saves and restores the settings and states of an optimiser by name. The same code saves and restores: an archive collects values or
-//! overwrites them.
+//! Saves and restores the settings and states of an optimiser, an `Lbfgs` or a `WeightAverage` by name. The same code saves and restores: an
+//! archive collects values or overwrites them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,8 +18,8 @@ use crate::{Error, Result};
 /// An object that keeps states for the parameters of a model, for example an average of weights. A [`Checkpoint`](crate::Checkpoint) can save
 /// and restore the object.
 pub trait Resume<T: Float>: Clone {
-    /// Passes each number and tensor of this object with its name to `archive`. The archive copies each value when saving, and overwrites each
-    /// value when restoring.
+    /// Passes each value of this object that a checkpoint saves, with its name, to `archive`. The archive copies each value when saving, and
+    /// overwrites each value when restoring.
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive);
 }
 
@@ -170,7 +170,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// If an entry could not be read.
+    /// If an error was recorded, for example because an entry could not be read.
     pub(crate) fn into_unused_entries(self) -> Result<UnusedEntries> {
         let Archive { error, missing, mismatched, stored, .. } = self;
         let unrequested = stored.into_iter().flat_map(|stored| stored.unrequested.into_keys()).collect();

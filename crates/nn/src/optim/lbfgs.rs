@@ -85,8 +85,8 @@ struct Direction<T: Float> {
     slope: f64,
 }
 
-/// The loss and the gradient at the model's current parameters, and the number of evaluations in this step. After the last move of a step
-/// without a line search, the loss and gradient are from before this move.
+/// The loss and the gradient at the model's current parameters, and the number of evaluations in this step. Without a line search, move
+/// number `max_iter` of a step is not evaluated: after it, the loss and gradient are from before this move.
 struct Evaluation<T: Float> {
     loss: f64,
     gradient: Tensor<T>,
@@ -119,8 +119,8 @@ impl<T: Float> Lbfgs<T> {
         Lbfgs { max_iter: moves, ..self }
     }
 
-    /// Sets the largest number of evaluations of the loss in a step; by default 5/4 of [`max_iter`](Self::max_iter). A line search may make
-    /// one evaluation more. A number below 2 counts as 2.
+    /// Sets the largest number of evaluations of the loss in a step; by default 5/4 of [`max_iter`](Self::max_iter). Without a line search, a
+    /// number below 2 counts as 2. With a line search, a number below 1 counts as 1, and the search may make one evaluation more.
     #[must_use]
     pub fn max_eval(self, evaluations: usize) -> Self {
         Lbfgs { max_eval: Some(evaluations), ..self }
@@ -382,7 +382,8 @@ impl<T: Float> Lbfgs<T> {
     }
 }
 
-/// Saves the settings, the history and the last move. Each saved tensor is a vector over all parameters that are not frozen.
+/// Saves the settings, `n_iter`, `h_diag`, the history and the last move. Each saved tensor is a vector over all parameters that are not
+/// frozen.
 impl<T: Float> Resume<T> for Lbfgs<T> {
     fn archive(&mut self, model: &(impl Module<T> + ?Sized), archive: &mut Archive) {
         let trained = model.parameters().into_iter().filter(|parameter| !parameter.is_frozen());

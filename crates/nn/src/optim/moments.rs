@@ -73,7 +73,8 @@ macro_rules! moment_settings {
             self
         }
 
-        /// Sets the constant that is added to the divisor of a step, so that the divisor is not 0. It must not be negative. PyTorch: `eps`.
+        /// Sets the constant that is added to the divisor of a step, so that the divisor is not 0. It must not be negative.
+        /// [`Adamax`](crate::Adamax) adds it to the gradient's absolute value. PyTorch: `eps`.
         #[must_use]
         pub fn eps(mut self, eps: f64) -> Self {
             self.moments.eps = eps;

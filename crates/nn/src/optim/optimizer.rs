@@ -93,7 +93,7 @@ pub trait Optimizer<T: Float = f32>: Clone {
     }
 
     /// Returns the shape that the state `name` has for a parameter of shape `shape`, or `None` if a parameter of this shape lacks the
-    /// state. By default each state has the parameter's shape. A state of rank 0 is also accepted, whatever this method returns.
+    /// state. By default each state has the parameter's shape. A state may also have rank 0 instead of the returned shape.
     fn state_shape(&self, _name: &str, shape: &Shape) -> Option<Shape> {
         Some(shape.clone())
     }

@@ -52,8 +52,8 @@ impl<T: Float> Rprop<T> {
     }
 
     /// Sets the factors of a step's length. The factor is `minus`, above 0 and below 1, if the gradient's sign has
-    /// changed since the last step, and `plus`, above 1, if it is the same. In the step after a gradient of 0 or a change of sign, the
-    /// length stays.
+    /// changed since the last step, and `plus`, above 1, if it is the same. In a step with a gradient of 0 or NaN, and in the
+    /// step after it or after a change of sign, the length stays.
     #[must_use]
     pub fn etas(self, minus: f64, plus: f64) -> Self {
         Rprop { etas: [minus, plus], ..self }

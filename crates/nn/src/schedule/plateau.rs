@@ -121,7 +121,7 @@ impl ReduceLROnPlateau {
         ReduceLROnPlateau { eps, ..self }
     }
 
-    /// Takes the next measure and returns the learning rate of the next step. A measure of NaN is no improvement.
+    /// Takes the next measure and returns the learning rate from now on. A measure of NaN is no improvement.
     pub fn step(&mut self, measure: f64) -> f64 {
         let state = &mut self.state;
         let better = match (self.maximize, self.absolute) {

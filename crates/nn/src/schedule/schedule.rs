@@ -21,7 +21,7 @@ pub trait Schedule {
     fn lr(&self, step: u64) -> f64;
 
     /// Returns a schedule whose rate rises linearly from 0 to the first rate of this schedule in `steps` steps, and then follows this schedule.
-    /// Hugging Face's transformers: `get_cosine_schedule_with_warmup`.
+    /// Hugging Face's transformers have functions for this, for example `get_cosine_schedule_with_warmup`.
     fn warmup(self, steps: u64) -> Warmup<Self>
     where
         Self: Sized,

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Tests warm-up and combined schedules, which have no exact counterpart in PyTorch. The tests across crates compare the other schedules with
+/// Tests warm-up and combined schedules with expected rates that are written by hand. The tests across crates compare schedules with
 /// PyTorch.
 #[test]
 fn warmup_and_sequences_of_schedules() {

@@ -45,7 +45,7 @@ pub(crate) fn lower<T: Float>(program: &Program<T>, inputs: &[usize], outputs: &
     Ok(lowering.graph.prune())
 }
 
-/// Returns a flag for each step: true if the outputs depend on the step.
+/// Returns a flag for each step: true if the translation of the outputs needs the step.
 fn is_needed<T: Float>(program: &Program<T>, outputs: &[usize]) -> Vec<bool> {
     let mut is_needed = vec![false; program.steps.len()];
     outputs.iter().for_each(|&output| is_needed[output] = true);

@@ -42,7 +42,7 @@ pub struct Conv<const D: usize, T: Float = f32> {
     pub weight: Parameter<T>,
     /// The bias, `[out]`, for `out` output channels. `None` if the layer has no bias.
     pub bias: Option<Parameter<T>>,
-    /// The stride, padding, dilation and groups of the convolution.
+    /// The stride, padding, padding mode, dilation and groups of the convolution.
     #[module(skip)]
     pub options: ConvOptions,
 }

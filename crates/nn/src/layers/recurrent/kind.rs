@@ -42,7 +42,7 @@ pub trait RecurrentKind<T: Float>: Copy + 'static {
     type State<'t>: RecurrentState<'t, T>;
 
     /// Returns the next state. `x` is the product of the input and its weight, plus the bias. It has the shape `[n, g · hidden]`, for n
-    /// sequences, `g` gates and `hidden` features of the state.
+    /// sequences, `g` gates and `hidden` features of the state, or `[g · hidden]` for a cell with an input without a batch.
     ///
     /// # Errors
     ///
