@@ -25,6 +25,12 @@ trait Simd<T, const L: usize>: Copy {
     fn store_part(self, x: Self::Vector, to: &mut [T]);
     fn multiply_add(self, x: Self::Vector, y: Self::Vector, z: Self::Vector) -> Self::Vector;
     fn sum(self, x: Self::Vector) -> T;
+
+    /// Returns the sums of four vectors. Each has the same bits as the result of [`sum`](Self::sum).
+    #[inline(always)]
+    fn sum_four(self, [a, b, c, d]: [Self::Vector; 4]) -> [T; 4] {
+        [self.sum(a), self.sum(b), self.sum(c), self.sum(d)]
+    }
 }
 
 /// The type whose value shows that the processor has AVX-512 F, AVX2 and FMA. A value exists only on these processors.
@@ -52,7 +58,8 @@ struct Portable;
 macro_rules! vectors {
     ($($token:ident $(<$fused:ident>)? $type:ident $vector:ident $lanes:literal $splat:ident $load:ident $store:ident
         |$x:ident, $y:ident, $z:ident| $multiply_add:expr, |$part:ident, $count:ident| $load_part:expr,
-        |$numbers:ident, $to:ident, $room:ident| $store_part:expr, |$whole:ident| $sum:expr),*) => {$(
+        |$numbers:ident, $to:ident, $room:ident| $store_part:expr, |$whole:ident| $sum:expr
+        $(, |$vectors:ident| $sum_four:expr)?;)*) => {$(
         #[cfg(target_arch = "x86_64")]
         impl $(<const $fused: bool>)? Simd<$type, $lanes> for $token $(<$fused>)? {
             type Vector = std::arch::x86_64::$vector;
@@ -112,6 +119,17 @@ macro_rules! vectors {
                 // SAFETY: a value of this type exists only on processors with the instructions.
                 unsafe { $sum }
             }
+            $(
+                #[inline(always)]
+                fn sum_four(self, $vectors: [Self::Vector; 4]) -> [$type; 4] {
+                    #[allow(clippy::wildcard_imports)]
+                    use std::arch::x86_64::*;
+                    let mut sums = [0.0; 4];
+                    // SAFETY: a value of this type exists only on processors with the instructions. The array has room for four numbers.
+                    unsafe { _mm_storeu_ps(sums.as_mut_ptr(), $sum_four) };
+                    sums
+                }
+            )?
         }
     )*};
 }
@@ -121,10 +139,23 @@ vectors!(
         |x, y, z| _mm512_fmadd_ps(x, y, z),
         |from, count| _mm512_maskz_loadu_ps(((1_u32 << count) - 1) as __mmask16, from),
         |x, to, room| _mm512_mask_storeu_ps(to, ((1_u32 << room) - 1) as __mmask16, x), |x| _mm512_reduce_add_ps(x),
+        |x| {
+            // Adds the halves of each vector, then the quarters. The result has a quarter of 128 bits for each of the four vectors.
+            let (first, second) = (_mm512_shuffle_f32x4::<0x44>(x[0], x[1]), _mm512_shuffle_f32x4::<0xee>(x[0], x[1]));
+            let low = _mm512_add_ps(first, second);
+            let (first, second) = (_mm512_shuffle_f32x4::<0x44>(x[2], x[3]), _mm512_shuffle_f32x4::<0xee>(x[2], x[3]));
+            let high = _mm512_add_ps(first, second);
+            let (first, second) = (_mm512_shuffle_f32x4::<0x88>(low, high), _mm512_shuffle_f32x4::<0xdd>(low, high));
+            let quarters = _mm512_add_ps(first, second);
+            let pairs = _mm512_add_ps(quarters, _mm512_permute_ps::<0x4e>(quarters));
+            let sums = _mm512_add_ps(pairs, _mm512_permute_ps::<0xb1>(pairs));
+            let first_of_each_quarter = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+            _mm512_castps512_ps128(_mm512_permutexvar_ps(first_of_each_quarter, sums))
+        };
     Avx512 f64 __m512d 8 _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd
         |x, y, z| _mm512_fmadd_pd(x, y, z),
         |from, count| _mm512_maskz_loadu_pd(((1_u32 << count) - 1) as __mmask8, from),
-        |x, to, room| _mm512_mask_storeu_pd(to, ((1_u32 << room) - 1) as __mmask8, x), |x| _mm512_reduce_add_pd(x),
+        |x, to, room| _mm512_mask_storeu_pd(to, ((1_u32 << room) - 1) as __mmask8, x), |x| _mm512_reduce_add_pd(x);
     Avx2<FUSED> f32 __m256 8 _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps
         |x, y, z| if FUSED { _mm256_fmadd_ps(x, y, z) } else { _mm256_add_ps(_mm256_mul_ps(x, y), z) },
         |from, count| {
@@ -140,6 +171,16 @@ vectors!(
             let x = _mm_add_ps(x, _mm_movehl_ps(x, x));
             _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)))
         },
+        |x| {
+            // Adds the halves of each vector, then the pairs. Each half of the result has the sums of two vectors.
+            let (first, second) = (_mm256_permute2f128_ps::<0x20>(x[0], x[1]), _mm256_permute2f128_ps::<0x31>(x[0], x[1]));
+            let low = _mm256_add_ps(first, second);
+            let (first, second) = (_mm256_permute2f128_ps::<0x20>(x[2], x[3]), _mm256_permute2f128_ps::<0x31>(x[2], x[3]));
+            let high = _mm256_add_ps(first, second);
+            let pairs = _mm256_add_ps(_mm256_shuffle_ps::<0x44>(low, high), _mm256_shuffle_ps::<0xee>(low, high));
+            let sums = _mm256_add_ps(_mm256_shuffle_ps::<0x88>(pairs, pairs), _mm256_shuffle_ps::<0xdd>(pairs, pairs));
+            _mm_unpacklo_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps::<1>(sums))
+        };
     Avx2<FUSED> f64 __m256d 4 _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd
         |x, y, z| if FUSED { _mm256_fmadd_pd(x, y, z) } else { _mm256_add_pd(_mm256_mul_pd(x, y), z) },
         |from, count| {
@@ -153,7 +194,7 @@ vectors!(
         |x| {
             let x = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd::<1>(x));
             _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)))
-        }
+        };
 );
 
 macro_rules! portable {
@@ -419,10 +460,23 @@ where
                 }
             }
         }
-        for (r, totals) in totals.into_iter().enumerate() {
+        // Constant indices keep the vectors in registers.
+        let mut results = [[T::ZERO; C]; R];
+        for four in 0..R * C / 4 {
+            let at = |i: usize| ((4 * four + i) / C, (4 * four + i) % C);
+            let vector = |i: usize| totals[at(i).0][at(i).1];
+            let four_sums = cpu.sum_four([vector(0), vector(1), vector(2), vector(3)]);
+            for (i, sum) in four_sums.into_iter().enumerate() {
+                results[at(i).0][at(i).1] = sum;
+            }
+        }
+        for last in R * C / 4 * 4..R * C {
+            results[last / C][last % C] = cpu.sum(totals[last / C][last % C]);
+        }
+        for (r, results) in results.into_iter().enumerate() {
             let sums = &mut sums[(first + r) * run_starts.len() + number * C..][..some.len()];
-            for (sum, total) in sums.iter_mut().zip(totals) {
-                *sum = *sum + cpu.sum(total);
+            for (sum, result) in sums.iter_mut().zip(results) {
+                *sum = *sum + result;
             }
         }
     }
@@ -500,11 +554,15 @@ fn small_product_with_factors<T: Scalar, S: Simd<T, L>, const L: usize, const R:
 
 /// Returns how many rows and how many runs (contiguous ranges of the right operand) the loop [`DotProducts`] computes at once. `rows` is the
 /// number of rows that remain, and `runs` is the number of runs. Chooses the first of `tiles` that has at most `rows` rows, and that computes
-/// at most `runs` / 3 runs in vain. Otherwise chooses the last tile, which has one row.
+/// at most `runs` / 3 runs in vain. If several such tiles have this number of rows, chooses the fastest. If there is no such tile, chooses
+/// the last tile, which has one row.
 #[inline(always)]
 fn dot_tile(tiles: &[(usize, usize)], rows: usize, runs: usize) -> (usize, usize) {
     let fits = |&&(r, c): &&(usize, usize)| r <= rows && 3 * runs.next_multiple_of(c) <= 4 * runs;
-    *tiles.iter().find(fits).unwrap_or(&tiles[tiles.len() - 1])
+    // A core begins two additions in a cycle, and an addition takes four cycles. So fewer than eight sums take the time of eight.
+    let time = |&&(r, c): &&(usize, usize)| (r * c).max(8) * runs.div_ceil(c);
+    let Some(first) = tiles.iter().find(fits) else { return tiles[tiles.len() - 1] };
+    *tiles.iter().filter(|tile| fits(tile) && tile.0 == first.0).min_by_key(time).unwrap_or(first)
 }
 
 macro_rules! kernels {
@@ -544,9 +602,13 @@ macro_rules! kernels {
                             _ => unreachable!("`tile_rows` returns no other number"),
                         },
                         MicroKernel::DotProducts(mut dots) => {
-                            let (cpu, mut row) = (kernels!(@ cpu $($dots)?), 0);
+                            let (cpu, mut row, mut tile) = (kernels!(@ cpu $($dots)?), 0, (usize::MAX, 0));
                             while row < dots.rows {
-                                row += match dot_tile(&[$(($dot_rows, $runs)),*], dots.rows - row, dots.run_starts.len()) {
+                                let remaining = dots.rows - row;
+                                if tile.0 > remaining {
+                                    tile = dot_tile(&[$(($dot_rows, $runs)),*], remaining, dots.run_starts.len());
+                                }
+                                row += match tile {
                                     $(($dot_rows, $runs) => dot_products::<$type, _, $dot_lanes, $dot_rows, $runs>(cpu, &mut dots, row),)*
                                     _ => unreachable!("`dot_tile` returns one of the tiles"),
                                 };
@@ -571,10 +633,10 @@ macro_rules! kernels {
 // Each tile size is compiled separately, which takes time. So only the most frequent types and instruction sets have many sizes.
 #[cfg(target_arch = "x86_64")]
 kernels!(
-    Avx512, f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 16 [4 6] [4 4] [8 2] [8 1] [1 9] [1 4], products [8 2] [8 1] [4 4] [4 2] [4 1] [2 2] [2 1] [1 4] [1 2] [1 1];
-    Avx512, f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 8 [4 6] [4 4] [8 2] [8 1] [1 9] [1 4], products [4 4] [4 1] [1 4] [1 1];
-    Avx2<true>, f32 8 "avx2,fma", tiles [4 3] [1 8], dots 8 [3 4] [6 2] [8 1] [1 9] [1 4], products [4 2] [4 1] [2 2] [2 1] [1 4] [1 1];
-    Avx2<true>, f64 4 "avx2,fma", tiles [4 3] [1 8], dots 4 [3 4] [6 2] [8 1] [1 9] [1 4], products [4 2] [4 1] [1 4] [1 1];
+    Avx512, f32 16 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 16 [4 6] [4 4] [8 2] [8 1] [1 9] [1 4], products [8 2] [8 1] [4 4] [4 2] [4 1] [3 4] [3 1] [2 4] [2 2] [2 1] [1 4] [1 2] [1 1];
+    Avx512, f64 8 "avx2,fma,avx512f", tiles [8 3] [4 6] [1 8], dots 8 [4 6] [4 4] [8 2] [8 1] [1 9] [1 4], products [8 2] [8 1] [4 4] [4 1] [3 4] [3 1] [2 4] [2 1] [1 4] [1 1];
+    Avx2<true>, f32 8 "avx2,fma", tiles [4 3] [1 8], dots 8 [3 4] [6 2] [8 1] [1 9] [1 4], products [4 2] [4 1] [3 2] [3 1] [2 2] [2 1] [1 4] [1 1];
+    Avx2<true>, f64 4 "avx2,fma", tiles [4 3] [1 8], dots 4 [3 4] [6 2] [8 1] [1 9] [1 4], products [4 2] [4 1] [3 2] [3 1] [2 2] [2 1] [1 4] [1 1];
     // The number of elements in a vector determines the order of a dot product's sum. So dot products use vectors of 4 elements, as
     // [`Portable`] does.
     Avx2<false>, f32 8 "avx2", tiles [4 2] [1 8], dots of Portable 4 [3 3] [8 1] [1 9], products [4 2] [4 1] [1 4] [1 1];
@@ -582,8 +644,8 @@ kernels!(
 );
 #[cfg(target_arch = "aarch64")]
 kernels!(
-    Neon, f32 4 "neon", tiles [8 3] [4 4] [1 8], dots 4 [4 4] [8 2] [8 1] [1 9] [1 4], products [8 2] [8 1] [4 4] [4 2] [4 1] [1 4] [1 1];
-    Neon, f64 2 "neon", tiles [8 3] [4 4] [1 8], dots 2 [4 4] [8 2] [8 1] [1 9] [1 4], products [4 4] [4 1] [1 4] [1 1];
+    Neon, f32 4 "neon", tiles [8 3] [4 4] [1 8], dots 4 [4 4] [8 2] [8 1] [1 9] [1 4], products [8 2] [8 1] [4 4] [4 2] [4 1] [3 4] [3 1] [2 4] [2 1] [1 4] [1 1];
+    Neon, f64 2 "neon", tiles [8 3] [4 4] [1 8], dots 2 [4 4] [8 2] [8 1] [1 9] [1 4], products [4 4] [4 1] [3 4] [3 1] [2 4] [2 1] [1 4] [1 1];
 );
 kernels!(
     Portable, f32 4 , tiles [4 2] [1 8], dots 4 [3 3] [8 1] [1 9], products [4 2] [4 1] [1 4] [1 1];
@@ -641,6 +703,26 @@ mod tests {
     use crate::kernel::matmul::matrix::Sizes;
     use crate::kernel::matmul::small::multiply_compact_in_place;
     use crate::{Float, Generator, Tensor};
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_sums_of_four_vectors_have_the_bits_of_single_sums() {
+        fn check<S: Simd<f32, L>, const L: usize>(cpu: S) {
+            let numbers = Tensor::<f32>::randn([400, 4, L], &mut Generator::new(7)).to_vec();
+            for four in numbers.as_chunks::<L>().0.as_chunks::<4>().0 {
+                let single = four.map(|vector| cpu.sum(cpu.load(&vector)).to_bits());
+                assert_eq!(cpu.sum_four(four.map(|vector| cpu.load(&vector))).map(f32::to_bits), single);
+            }
+        }
+        check(Portable);
+        if InstructionSet::Avx2.is_supported() {
+            check(Avx2::<true>(()));
+            check(Avx2::<false>(()));
+        }
+        if InstructionSet::Avx512.is_supported() {
+            check(Avx512(()));
+        }
+    }
 
     /// Returns the results of the three loops (sums of tiles, dot products and small products), for several sizes around the lengths of
     /// vectors.

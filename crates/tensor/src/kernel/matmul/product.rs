@@ -134,7 +134,7 @@ macro_rules! floats {
                 let in_place = right && (x.column_stride == 1 || x.row_stride == 1);
                 let few = m <= MAX_COMPACT_ROWS || (2..=THIN_COLUMNS).contains(&n) || k == SLOW_TERMS;
                 let small = work <= MAX_COMPACT || in_place && (work <= MAX_COMPACT_IN_PLACE || few);
-                if small && (n >= 8 || k < MIN_THIN_TERMS || x.column_stride == 1) {
+                if small && (n >= 8 || k < MIN_THIN_TERMS || in_place) {
                     return multiply_compact(sizes, x, y, out);
                 }
                 Self::product_into(sizes, x, y, Tile::whole(out, n))
