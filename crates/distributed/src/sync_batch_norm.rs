@@ -114,7 +114,9 @@ impl<T: Float> SyncBatchNorm<T> {
         let parameter = |own: &Option<Parameter<T>>| own.as_ref().map(|own| tape.try_parameter(own)).transpose();
         let (weight, bias) = (parameter(&self.weight)?, parameter(&self.bias)?);
         if !tape.is_training() {
-            tape.note_evaluation("SyncBatchNorm");
+            if self.weight.as_ref().is_none_or(|weight| !weight.is_frozen()) {
+                tape.note_evaluation("SyncBatchNorm");
+            }
             let (mean, variance) =
                 (tape.try_constant(&self.running_mean.value)?, tape.try_constant(&self.running_var.value)?);
             return x.try_batch_norm(&mean, &variance, weight.as_ref(), bias.as_ref(), self.eps);
@@ -193,22 +195,24 @@ mod tests {
     #[test]
     fn a_step_with_gradients_of_an_evaluating_tape_is_reported() {
         let mut layer = SyncBatchNorm::<f64>::new(2);
-        let mut reported = |tape: Tape<f64>| {
+        let reported = |layer: &mut SyncBatchNorm<f64>, tape: Tape<f64>| {
             let warnings = compat::collect();
             let x = Tensor::from([[1.0, 2.0], [3.0, 5.0]]);
             let (_, gradients) = tape.value_and_gradients(|tape| {
                 let free = tape.var(&Tensor::scalar(1.0));
                 layer.forward(tape.constant(&x) * free).square().sum(..)
             });
-            Sgd::new(0.1).step(&mut layer, &gradients);
+            Sgd::new(0.1).step(layer, &gradients);
             let of = |warning: &compat::Warning| match warning {
                 compat::Warning::Evaluating { layer, .. } => *layer,
                 other => panic!("{other}"),
             };
             warnings.warnings().iter().map(of).collect::<Vec<_>>()
         };
-        assert_eq!(reported(Tape::training(&mut Generator::new(0))), [""; 0]);
-        assert_eq!(reported(Tape::new()), ["SyncBatchNorm"]);
+        assert_eq!(reported(&mut layer, Tape::training(&mut Generator::new(0))), [""; 0]);
+        assert_eq!(reported(&mut layer, Tape::new()), ["SyncBatchNorm"]);
+        layer.freeze("");
+        assert_eq!(reported(&mut layer, Tape::new()), [""; 0]);
     }
 
     #[test]

@@ -141,9 +141,7 @@ impl Generator {
         if low > 0.0 {
             return -self.truncated_normal(-high, -low);
         }
-        let [below, above] = [low, high].map(|z| 0.5 * libm::erfc(-z * FRAC_1_SQRT_2));
-        let p = below + self.open_uniform() * (above - below);
-        if p > 0.0 { normal_quantile(p).clamp(low, high) } else { high }
+        truncated_normal_quantile(self.open_uniform(), low, high)
     }
 
     /// Draws from the Gumbel distribution with location 0 and scale 1. The result is the quantile at the middle of one of 2⁵² equal parts of
@@ -202,6 +200,15 @@ impl Generator {
 #[inline]
 fn word_at(seed: u64, count: u64) -> u64 {
     mix_bits(seed.wrapping_add(count.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+}
+
+/// Returns the quantile at `p` of the normal distribution of mean 0 and standard deviation 1, truncated to [`low`, `high`]. `p` is between 0
+/// and 1, without these bounds, and `low` is at most 0.
+fn truncated_normal_quantile(p: f64, low: f64, high: f64) -> f64 {
+    let [below, above] = [low, high].map(|z| 0.5 * libm::erfc(-z * FRAC_1_SQRT_2));
+    // The sum can round to 1, whose quantile is infinite.
+    let p = (below + p * (above - below)).min(1.0 - 0.5 * f64::EPSILON);
+    if p > 0.0 { normal_quantile(p).clamp(low, high) } else { high }
 }
 
 /// Divides (0, 1) into 2⁵² equal parts. Returns the middle of the part whose index is in the upper 52 bits of `word`.
@@ -331,6 +338,15 @@ mod tests {
         }
         assert_eq!(Generator::new(0).truncated_normal(-inf, -50.0), -50.0);
         assert_eq!(Generator::new(0).truncated_normal(50.0, 60.0), 50.0);
+    }
+
+    #[test]
+    fn a_probability_that_rounds_to_1_gives_a_finite_quantile() {
+        let largest = midpoint(u64::MAX);
+        for low in [-0.871_491_128_889_832_5, -0.179_366_850_430_240_03, f64::NEG_INFINITY] {
+            let z = truncated_normal_quantile(largest, low, f64::INFINITY);
+            assert!((8.0..9.0).contains(&z), "{low}: {z}");
+        }
     }
 
     /// Tests an `n` for which `below` rejects a quarter of all words. The remaining words must give each number with the same probability.
