@@ -1,4 +1,4 @@
-//! Compiles a closure for the instruction set in use.
+//! Calls closures that are compiled for the instruction set in use.
 
 #[cfg(target_arch = "x86_64")]
 use pulp::x86::{V3, V4};

@@ -13,7 +13,7 @@ use crate::graph::{Graph, Source, ValueId};
 pub(crate) struct ModelNames<T: Float> {
     /// The id and the path of each parameter.
     parameters: Vec<(u64, String)>,
-    /// The values and the path of each buffer.
+    /// The values and the path of each buffer with elements of type `T`.
     buffers: Vec<(Tensor<T>, String)>,
 }
 

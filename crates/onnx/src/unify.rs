@@ -406,9 +406,10 @@ fn slope(points: impl Iterator<Item = (i64, i64)> + Clone) -> Option<i64> {
         .then_some(slope)
 }
 
-/// Returns true if the tensors have the same shape and the same bits. So NaNs with the same bits are equal.
+/// Returns true if the tensors have the same shape and the same bits. So NaNs with the same bits are equal. A signaling NaN of f32 also
+/// equals the quiet NaN with otherwise the same bits.
 fn is_equal<E: wengert_tensor::Element>(x: &Tensor<E>, y: &Tensor<E>) -> bool {
-    // Different floats have different bits as f64. Large integers may be rounded to the same f64, so integers are also compared by `==`.
+    // Different floats have different bits as f64, except that a signaling NaN of f32 becomes a quiet NaN. Large integers may be rounded to the same f64, so integers are also compared by `==`.
     let is_same = |(x, y): (E, E)| x.to_f64().to_bits() == y.to_f64().to_bits() && (E::DTYPE.is_float() || x == y);
     x.shape() == y.shape() && (x.shares_storage(y) && x.layout() == y.layout() || x.iter().zip(y.iter()).all(is_same))
 }

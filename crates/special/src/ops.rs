@@ -210,7 +210,7 @@ pub trait Special: Array {
         apply(Function::GammaDensity, broadcast_pair(self, x, at)?, at)
     }
 
-    /// Returns the derivative of a draw `x` from the gamma distribution with respect to its shape `self`, at a fixed value of
+    /// Returns the derivative of a draw `x` from the gamma distribution with respect to its parameter a = `self`, at a fixed value of
     /// [`gammainc`](Self::gammainc). PyTorch: `_standard_gamma_grad`.
     fn try_gamma_draw_slope(&self, x: impl Operand<Self>) -> Result<Self> {
         let at = Site::here("gamma_draw_slope");

@@ -1,8 +1,8 @@
-//! A map from the nodes of a path to their slots. A node is found without hashing, and the time to make a map does not depend on the size of
-//! the tape.
+//! A map from the nodes of a path to their slots. A node is found without hashing. If the memory of an earlier map is large enough, the time
+//! to make a map does not depend on the size of the tape.
 //!
-//! The map has a number for each node of the tape. The numbers of a map are larger than the numbers of all earlier maps in the same memory.
-//! So a map can use the memory of an earlier map, which need not be cleared.
+//! The memory has a number for each node of the tape. A map writes larger numbers than all earlier maps in the same memory. So it recognizes
+//! the numbers of earlier maps, and the memory need not be cleared.
 
 use std::cell::RefCell;
 

@@ -346,10 +346,10 @@ impl GradCheck {
         probes
     }
 
-    /// Checks each recorded operation on the path from the inputs to the output alone, with the operands that it has on
-    /// the tape. Returns the first operation whose derivative is wrong or an error. Leaves out operations that refuse
-    /// derivatives, and operations with another derivative than their values have, such as `with_derivative`. Returns
-    /// `None` if no operation is found, or if operands cannot be computed.
+    /// Checks the recorded operations on the path from the inputs to the output. Each check uses a single operation, with
+    /// its operands on the tape. Returns the first operation whose derivative is wrong or an error. Leaves out operations
+    /// that refuse derivatives, and operations whose derivative is given separately, such as `with_derivative`. Returns
+    /// `None` if it finds no operation, or if operands cannot be computed.
     fn find_culprit<T: Float>(
         &self,
         f: &dyn for<'t> Fn(&[Var<'t, T>]) -> Var<'t, T>,

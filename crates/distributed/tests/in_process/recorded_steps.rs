@@ -169,7 +169,8 @@ fn batches() -> Vec<(Tensor<f64>, Tensor<i64>)> {
     [16, 13, 3].map(batch).into()
 }
 
-/// Trains with batch normalization over all ranks. Returns the bytes of the model, and its parameters as a vector.
+/// Trains with batch normalization over all ranks. Returns the bytes of each buffer, followed by the bytes of all parameters. Also returns
+/// the parameters as a vector.
 fn synchronized(group: &Group, sharded: bool) -> (Vec<Vec<u8>>, Tensor<f64>) {
     let mut model = cnn(SyncBatchNorm::new);
     let mut parallel = DataParallel::new(group, &mut model, Sgd::new(0.1).momentum(0.9)).unwrap();

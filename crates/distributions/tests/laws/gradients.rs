@@ -93,7 +93,8 @@ fn distribution_functions_and_combinations_have_derivatives() {
     let (x, a, b) = (Tensor::from([[0.0], [0.5], [2.5]]), Tensor::from([0.0, 1.2]), Tensor::from([0.7, 1.5]));
     let once = || check().order(1);
     let df = Tensor::from([0.8, 5.0]);
-    // At x = a, the location, a Taylor polynomial replaces the formula of the distribution function, which has no derivative there.
+    // The formula of the distribution function has no derivative at x = a, where a is the location. Near this point, a Taylor polynomial
+    // replaces the formula.
     assert_gradcheck!(once(), |d, x, a, b| StudentT::new(d, a, b).cdf(x), &df, &x, &a, &b);
     let p = Tensor::from([[0.1], [0.45], [0.97]]);
     assert_gradcheck!(once(), |d, p, a, b| StudentT::new(d, a, b).icdf(p), &df, &p, &a, &b);

@@ -99,7 +99,7 @@ fn mistakes_are_errors_at_the_callers_line() {
         ),
         (Tensor::scalar(1.0).try_stft(&four), "The signals must have at least one dimension."),
         (x.try_stft(&Stft::new(10).center(false)), "A frame of n_fft = 10 elements is longer than the signals of 9"),
-        // This message equals PyTorch's message.
+        // PyTorch's message ends with "dimension 2 of input [1, 1, 9]", because its `stft` adds two dimensions. The rest is equal.
         (
             x.try_stft(&Stft::new(18)),
             "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (9, 9) at \

@@ -2,7 +2,7 @@
 
 use wengert_tensor::{Error, Site};
 
-/// A reason for which a decomposition has no result.
+/// A reason for which a computation with a matrix has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The matrix has an element that is NaN or infinite.

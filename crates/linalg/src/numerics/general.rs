@@ -96,7 +96,7 @@ fn eigenvector(schur: &Schur<'_>, value: Complex<f64>, first: usize, x: &mut [Co
         (x[first], x[first + 1]) = if b.abs() >= c.abs() { (b.into(), value - a) } else { (value - d, c.into()) };
     }
     let size = schur.t.iter().fold(0.0, |size: f64, t| size.max(t.abs()));
-    // Divisors of 0 occur if the eigenvalue repeats. LAPACK also replaces them by a small number.
+    // Divisors of 0, or near 0, occur if the eigenvalue repeats. LAPACK also replaces them by a small number.
     let least = (f64::EPSILON * size).max(MIN_DIVISOR);
     let divisor = |z: Complex<f64>| if z.l1_norm() < least { Complex::from(least) } else { z };
     // Solves two equations, each with two coefficients and a right side. The first coefficient of the first equation must be at least as

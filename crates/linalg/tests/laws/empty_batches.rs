@@ -1,5 +1,5 @@
-//! Batches without elements, whose matrices or batch dimensions have huge sizes. Every operation returns at once: an array, or an error if
-//! the shape does not fit the operation, or memory cannot hold a result.
+//! Batches without elements, whose matrices or batch dimensions have huge sizes. The operations tested here return at once: arrays, or an
+//! error if the shape does not fit the operation, or memory cannot hold a result.
 
 use wengert_autograd::Tape;
 use wengert_linalg::prelude::*;

@@ -234,7 +234,7 @@ impl ImageReader {
         ImageReader::default()
     }
 
-    /// Reads one channel of brightness instead of red, green and blue.
+    /// Makes the reader return one channel of brightness instead of red, green and blue.
     #[must_use]
     pub fn grayscale(self) -> Self {
         ImageReader { grayscale: true, ..self }

@@ -495,8 +495,7 @@ fn describe_non_finite<T: Float>(model: &dyn Module<T>, loss: T, gradients: &Gra
 }
 
 /// Returns the operation or leaf that [`Tape::first_non_finite`] finds in the computation of the loss or of its derivative, or `None` if it
-/// finds nothing. The caller has recorded the loss again on `tape`. This function records the
-/// derivative.
+/// finds nothing. The caller has recorded the loss again on `tape`. This function records the derivative.
 #[precompiled]
 fn find_non_finite_origin<'t, T: Float>(
     model: &dyn Module<T>,

@@ -42,7 +42,7 @@ pub struct Adagrad<T: Float = f32> {
 
 impl<T: Float> Adagrad<T> {
     /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01) without decay, epsilon 1e-10, and sums of squared gradients that
-    /// begin at 0. The first step checks the settings.
+    /// begin at 0. Each step checks the settings.
     pub fn new(lr: f64) -> Self {
         Adagrad { lr_decay: 0.0, eps: 1e-10, initial_accumulator_value: 0.0, common: Common::new(lr) }
     }

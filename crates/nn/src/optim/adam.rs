@@ -42,7 +42,7 @@ pub struct Adam<T: Float = f32> {
 
 impl<T: Float> Adam<T> {
     /// Returns an optimiser with learning rate `lr` and PyTorch's defaults: betas 0.9 and 0.999, epsilon 1e-8 and no
-    /// weight decay. The first step checks the settings.
+    /// weight decay. Each step checks the settings.
     pub fn new(lr: f64) -> Self {
         Adam { moments: Moments::DEFAULT, amsgrad: false, common: Common::new(lr) }
     }

@@ -42,7 +42,7 @@ pub struct Adamax<T: Float = f32> {
 
 impl<T: Float> Adamax<T> {
     /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.002), betas 0.9 and 0.999 and epsilon 1e-8. The second beta is the
-    /// decay rate of the maximum: each step multiplies the old maximum by it. The first step checks the settings.
+    /// decay rate of the maximum: each step multiplies the old maximum by it. Each step checks the settings.
     pub fn new(lr: f64) -> Self {
         Adamax { moments: Moments::DEFAULT, common: Common::new(lr) }
     }

@@ -53,7 +53,7 @@ pub struct Asgd<T: Float = f32> {
 }
 
 impl<T: Float> Asgd<T> {
-    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01), lambda 1e-4, alpha 0.75, and a `t0` of 1,000,000 steps. The first
+    /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01), lambda 1e-4, alpha 0.75, and a `t0` of 1,000,000 steps. Each
     /// step checks the settings.
     pub fn new(lr: f64) -> Self {
         Asgd { lambd: 1e-4, alpha: 0.75, t0: 1e6, common: Common::new(lr) }

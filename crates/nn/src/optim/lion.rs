@@ -42,7 +42,7 @@ pub struct Lion<T: Float = f32> {
 
 impl<T: Float> Lion<T> {
     /// Returns an optimiser with learning rate `lr` (the paper's default: 1e-4), betas 0.9 and 0.99 and no weight
-    /// decay. The first step checks the settings.
+    /// decay. Each step checks the settings.
     pub fn new(lr: f64) -> Self {
         let mut common = Common::new(lr);
         common.decoupled = true;

@@ -58,7 +58,7 @@ pub struct Muon<T: Float = f32> {
 
 impl<T: Float> Muon<T> {
     /// Returns an optimiser with the learning rate `lr` (PyTorch's default: 1e-3) and PyTorch's defaults: Nesterov's momentum of 0.95, a weight
-    /// decay of 0.1 and 5 iterations. The first step checks the settings.
+    /// decay of 0.1 and 5 iterations. Each step checks the settings.
     pub fn new(lr: f64) -> Self {
         let mut common = Common::new(lr);
         (common.decoupled, common.weight_decay) = (true, 0.1);

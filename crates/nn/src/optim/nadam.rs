@@ -44,7 +44,7 @@ pub struct NAdam<T: Float = f32> {
 
 impl<T: Float> NAdam<T> {
     /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.002), betas 0.9 and 0.999, epsilon 1e-8 and a
-    /// momentum decay of 0.004. The first step checks the settings.
+    /// momentum decay of 0.004. Each step checks the settings.
     pub fn new(lr: f64) -> Self {
         NAdam { moments: Moments::DEFAULT, momentum_decay: 4e-3, common: Common::new(lr) }
     }

@@ -44,7 +44,7 @@ pub struct RAdam<T: Float = f32> {
 
 impl<T: Float> RAdam<T> {
     /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.001), betas 0.9 and 0.999 and epsilon 1e-8.
-    /// The first step checks the settings.
+    /// Each step checks the settings.
     pub fn new(lr: f64) -> Self {
         RAdam { moments: Moments::DEFAULT, common: Common::new(lr) }
     }

@@ -47,7 +47,7 @@ pub struct RMSprop<T: Float = f32> {
 
 impl<T: Float> RMSprop<T> {
     /// Returns an optimiser with learning rate `lr` (PyTorch's default: 0.01), alpha 0.99, epsilon 1e-8 and no
-    /// momentum. The first step checks the settings.
+    /// momentum. Each step checks the settings.
     pub fn new(lr: f64) -> Self {
         RMSprop { alpha: 0.99, eps: 1e-8, momentum: 0.0, centered: false, common: Common::new(lr) }
     }

@@ -45,8 +45,8 @@ pub struct Rprop<T: Float = f32> {
 
 impl<T: Float> Rprop<T> {
     /// Returns an optimiser whose first steps have the length `lr` (PyTorch's default: 0.01). After a parameter's first step, changes of
-    /// the learning rate have no effect on it. By default, the factors of the length are 0.5 and 1.2, and the length stays from 1e-6 to 50.
-    /// The first step checks the settings.
+    /// the learning rate have no effect on it. By default, the factors of the length are 0.5 and 1.2, and the length stays between 1e-6 and 50.
+    /// Each step checks the settings.
     pub fn new(lr: f64) -> Self {
         Rprop { etas: [0.5, 1.2], step_sizes: [1e-6, 50.0], common: Common::new(lr) }
     }

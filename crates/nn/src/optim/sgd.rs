@@ -40,7 +40,7 @@ pub struct Sgd<T: Float = f32> {
 }
 
 impl<T: Float> Sgd<T> {
-    /// Returns plain gradient descent with learning rate `lr`. The first step checks the settings.
+    /// Returns plain gradient descent with learning rate `lr`. Each step checks the settings.
     pub fn new(lr: f64) -> Self {
         Sgd { momentum: 0.0, dampening: 0.0, nesterov: false, common: Common::new(lr) }
     }

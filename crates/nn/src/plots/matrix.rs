@@ -8,7 +8,7 @@ use crate::metrics::ConfusionMatrix;
 /// The width and height of a cell in pixels.
 const CELL: usize = 46;
 
-/// Draws a confusion matrix as an SVG image: a row for each class, a column for each prediction. A cell is darker if it has a larger share
+/// Draws a confusion matrix as an SVG image: a row for each true class, a column for each predicted class. A cell is darker if it has a larger share
 /// of the samples of its row. A class without a name is shown by its index.
 ///
 /// ```

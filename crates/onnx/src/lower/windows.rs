@@ -142,8 +142,8 @@ impl<T: Float> Lowering<T> {
     }
 }
 
-/// Returns the number of padding elements after the input that the last window reads. It is negative if elements remain
-/// after the last window.
+/// Returns the number of padding elements between the end of the input and the end of the last window. It is negative if
+/// elements remain after the last window.
 fn end_padding(window: &WindowAxis) -> i64 {
     let &WindowAxis { input, kernel, output, stride, dilation, padding_before } = window;
     let [input, kernel, output, stride, dilation, padding_before] =

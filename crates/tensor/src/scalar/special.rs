@@ -459,8 +459,8 @@ fn log1p_minus_x(d: f64) -> f64 {
     sum
 }
 
-/// The smallest a for which [`uniform_part`] computes the incomplete gamma function. The terms that [`uniform_part`] leaves out are
-/// smaller than a⁻³ times the terms that it adds, so the rounding hides them.
+/// The smallest a for which [`uniform_part`] computes the incomplete gamma function. The terms that [`uniform_part`] leaves out
+/// change the result by less than one part in 10¹⁶, so the rounding hides them.
 const MIN_UNIFORM: f64 = 1e6;
 
 /// Computes the incomplete gamma function for large a, and x near a (N. M. Temme, "The asymptotic expansion of the incomplete gamma

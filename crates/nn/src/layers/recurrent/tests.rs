@@ -254,8 +254,8 @@ fn a_step_records_few_nodes() {
         network.forward(tape.constant(Tensor::zeros([steps, 2, 3])));
         tape.len()
     };
-    // One more step records 16 nodes. They are a slice of the input, the product of state and weight, and the sum of both. The four gates take
-    // eight nodes, and the new state takes five.
+    // One more step records 16 nodes. Three are a slice of the product of input and weight, the product of state and weight, and their sum.
+    // The four gates take eight nodes, and the new state takes five.
     assert_eq!(recorded(9) - recorded(8), 16);
 }
 

@@ -355,7 +355,7 @@ pub(crate) struct SmallProduct<'a, T> {
     pub(crate) add: bool,
 }
 
-/// One of the three loops, with its operands: sums of tiles, dot products, or a small matrix product.
+/// One of the three loops, with its operands: tiles of weighted sums, dot products, or a small matrix product.
 pub(crate) enum MicroKernel<'a, T> {
     TileSums(TileSums<'a, T>),
     DotProducts(DotProducts<'a, T>),

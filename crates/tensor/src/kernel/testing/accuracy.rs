@@ -114,7 +114,7 @@ fn binary<T: Element>(op: Binary, x: &[T], y: &[T]) -> Option<Vec<T>> {
     Tensor::from(x.to_vec()).apply_binary(op, &Tensor::from(y.to_vec()), site()).ok().map(|z| z.to_vec())
 }
 
-/// The largest error of a function, and the argument at which it occurs.
+/// The largest error of a function, in units in the last place. `place` has the arguments, the result and the exact value.
 #[derive(Clone, Debug, Default)]
 struct Worst {
     ulps: f64,

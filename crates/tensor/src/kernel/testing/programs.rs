@@ -251,7 +251,8 @@ impl<T: Float + Oracle> Operands<T> {
         Operands { shape, by_lanes, row, tensors, number }
     }
 
-    /// Returns the elements of an operand, and whether all elements of each row are equal.
+    /// Returns the elements of an operand, and whether each row repeats one element. The shape of the operand before its expansion decides
+    /// this, not its values.
     fn reference(&self, tensor: Option<&Tensor<T>>) -> Reference<T> {
         let elements = match tensor {
             None => vec![self.number; self.shape.numel()],

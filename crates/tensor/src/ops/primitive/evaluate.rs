@@ -28,7 +28,7 @@ pub trait Evaluate<T: Float> {
     /// shape: large expanded data is returned before its expansion.
     fn known(&self, node: NodeIndex) -> Option<&Tensor<T>>;
 
-    /// Returns the line of code that recorded a node, for errors.
+    /// Returns the name of the operation of a node and the line of code that recorded it, for errors.
     fn site(&self, node: NodeIndex) -> Site;
 
     /// Runs the operation of a node that is an [`Op::Other`]. Returns an error if the operation refuses these operands, or if memory cannot

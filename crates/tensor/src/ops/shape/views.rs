@@ -382,8 +382,8 @@ pub(crate) fn swap<A: TensorLike>(x: &A, first: usize, second: usize, at: Site) 
     x.apply_view(View::Permute(order), at)
 }
 
-/// Inserts dimensions of size 1 until there are `rank` dimensions, 1 to 3. Inserts the first and the second dimension before the existing
-/// dimensions, and appends the third dimension.
+/// Inserts dimensions of size 1 until there are `rank` dimensions, 1 to 3. Inserts them before the existing dimensions until there are two
+/// dimensions. Appends a third dimension at the end.
 pub(crate) fn raise_rank<A: TensorLike>(x: &A, rank: usize, at: Site) -> Result<A> {
     let mut shape = x.shape();
     if shape.rank() >= rank {

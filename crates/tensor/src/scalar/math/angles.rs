@@ -32,7 +32,7 @@ const ARCTANGENT: [f32; 9] = [
 #[inline(always)]
 pub(crate) fn asin<const FMA: bool>(x: f32) -> f32 {
     let (t, rest, is_large) = arcsine_of_half::<FMA>(x.abs());
-    // For large |x|, the result is π/2 - 2 arcsin t.
+    // For |x| above 1/2, arcsin |x| is π/2 - 2 arcsin t.
     let factor = if is_large { -2.0 } else { 1.0 };
     let angle = quarter_turns(is_large, 1.0, factor * t, factor * rest);
     angle.copysign(x)

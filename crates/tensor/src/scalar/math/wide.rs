@@ -272,7 +272,8 @@ mod tests {
         }
     }
 
-    /// Compares with functions of f64. The bound is 1/400 of a unit in the last place of `f32`, which is small beside the rounding.
+    /// Compares with functions of f64. The bound of the relative error is 1/400 of the machine epsilon of `f32`, which is small beside the
+    /// rounding to `f32`.
     #[test]
     fn inverse_functions_and_sincs() {
         let sizes = (0..4000)
