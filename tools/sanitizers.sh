@@ -19,6 +19,7 @@ if [ "${1:-}" = -h ] || [ "${1:-}" = --help ]; then
 fi
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/sanitizers
+export CARGO_PROFILE_DEV_DEBUG=line-tables-only # the reports have lines
 target=$(rustc -vV | sed -n 's/^host: //p')
 tests=(test --target "$target" -p wengert-tensor --lib)
 failed=0

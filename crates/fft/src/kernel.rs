@@ -51,10 +51,13 @@ struct Lines;
 impl FloatInstances for Lines {
     type Of<T: Float> = fn(LineMap, &[T], &mut [T]) -> Result<(), Error>;
 
+    // If the compiler inlined these methods into other crates, each program would compile all algorithms of `rustfft` again.
+    #[inline(never)]
     fn f32() -> Self::Of<f32> {
         transform_lines::<f32>
     }
 
+    #[inline(never)]
     fn f64() -> Self::Of<f64> {
         transform_lines::<f64>
     }

@@ -40,6 +40,3 @@ mod symmetric_halves;
 mod tiles;
 pub(crate) mod triangular;
 mod tridiagonal;
-
-#[cfg(test)]
-mod tests;

@@ -4,8 +4,13 @@ mod decompositions;
 mod definitions;
 mod derivatives;
 mod empty_batches;
+mod many_matrices;
+mod matrix_norms;
+mod multi_dot;
 mod pytorch;
+mod reflections;
 mod refusals;
+mod tensor_equations;
 mod threads;
 
 use wengert_autograd::Generator;
