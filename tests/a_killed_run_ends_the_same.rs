@@ -1,11 +1,12 @@
-//! A training run that is killed (SIGKILL) and resumed from its last checkpoint ends with the same bits as an uninterrupted
-//! run. The test compares weights, running statistics, moments and the state of the generator.
+//! A training run that a signal ends (SIGKILL, SIGTERM or SIGINT) and that is resumed from its last checkpoint ends with the same bits as an
+//! uninterrupted run. The test compares weights, running statistics, moments and the state of the generator.
 //!
 //! The run is a separate process: this program with [`child`] as its only test.
 
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::{env, fs};
@@ -72,24 +73,40 @@ fn start(folder: &Path) -> Child {
     Command::new(program).args(arguments).env(FOLDER, folder).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// Lets the run make at least `steps` steps, or end, and then kills it.
-fn killed_after(folder: &Path, steps: u64) {
+/// Lets the run make at least `steps` steps, or end, and then sends it a signal. The last checkpoint can be read afterwards.
+fn stopped_after(folder: &Path, steps: u64, signal: &str) {
     let mut child = start(folder);
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let made = lines.map_while(Result::ok).filter(|line| line.starts_with("step ")).take(steps as usize);
-    made.for_each(drop);
-    let _ = child.kill();
-    child.wait().unwrap();
+    // The pipe stays open until the process has ended. Otherwise the next step could fail to write its line before the signal comes.
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    lines.by_ref().filter(|line| line.starts_with("step ")).take(steps as usize).for_each(drop);
+    // The run may have ended before, so the command may fail.
+    let command = ["-s", signal, &child.id().to_string()].map(String::from);
+    let sent = Command::new("kill").args(command).stderr(Stdio::null()).status().unwrap();
+    let status = child.wait().unwrap();
+    assert!(status.success() || sent.success() && status.signal() == Some(number_of(signal)), "{signal}: {status}");
+    let path = folder.join("run.safetensors");
+    if path.exists() {
+        assert_eq!(Checkpoint::open(&path).unwrap().integer("step").unwrap() % 3, 0);
+    }
+}
+
+/// Returns the number of a signal on Unix.
+fn number_of(signal: &str) -> i32 {
+    match signal {
+        "INT" => 2,
+        "KILL" => 9,
+        _ => 15,
+    }
 }
 
 #[test]
-fn ten_kills_do_not_change_the_result() {
+fn twelve_signals_do_not_change_the_result() {
     let (calm, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     assert!(start(calm.path()).wait_with_output().unwrap().status.success());
     let mut moments = Generator::new(1);
-    for _ in 0..10 {
-        // The kill can interrupt any part of a step or of a save.
-        killed_after(killed.path(), 1 + moments.below(20));
+    for signal in ["KILL", "TERM", "INT"].repeat(4) {
+        // The signal can interrupt any part of a step or of a save.
+        stopped_after(killed.path(), 1 + moments.below(20), signal);
     }
     assert!(start(killed.path()).wait_with_output().unwrap().status.success());
     let bytes = |folder: &Path| fs::read(folder.join("run.safetensors")).unwrap();

@@ -117,6 +117,28 @@ const MISTAKES: &[Mistake] = &[
         explained: "",
     },
     Mistake {
+        name: "a list as a data set",
+        items: "",
+        body: "let _ = DataLoader::new(vec![1.0f32, 2.0], 2);",
+        says: &["`Vec<f32>` is no data set", "with the type `Batch` and the functions `len`, `batch` and `subset`"],
+        explained: "",
+    },
+    Mistake {
+        name: "a median over all dimensions",
+        items: "",
+        body: "let _ = Tensor::from([1.0, 2.0]).median(..);",
+        says: &["is neither a dimension, nor an index, nor a length", "over all elements there are `median_all`"],
+        explained: "",
+    },
+    Mistake {
+        name: "a variable in a file of NumPy",
+        items: "",
+        body: "let tape = Tape::<f32>::new(); let x = tape.var(&Tensor::ones([2])); \
+               let _ = wengert::nn::write_npy(\"x.npy\", &x);",
+        says: &["is no tensor, so it cannot be written for NumPy", "`x.value()` is the tensor of a variable"],
+        explained: "",
+    },
+    Mistake {
         name: "five inputs",
         items: "",
         body: "let a = || Tensor::<f32>::ones([2]); let _ = Samples::new((a(), a(), a(), a(), a()), a());",

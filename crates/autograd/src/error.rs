@@ -11,7 +11,6 @@ use wengert_tensor::{self as tensor, Shape, Site};
 /// The field `at` of a variant is the operation that returned the error, and the line of code that called it.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the documentation of the enum describes the field `at`")]
 pub enum Error {
     /// An error of a tensor operation. For example, its operands do not fit, or there is not enough memory.
     #[error(transparent)]
@@ -22,7 +21,10 @@ pub enum Error {
         "the operands belong to two tapes\n  {at}\n  hint: record both on one tape, or pass a value from one to \
          the other with `tape.constant(&x.value())`"
     )]
-    OtherTape { at: Site },
+    OtherTape {
+        /// The operation that returned the error, and the line of code that called it.
+        at: Site,
+    },
 
     /// A gradient was requested for an output that is not a single number, without a seed (the incoming gradient of the output).
     #[error(
@@ -32,6 +34,7 @@ pub enum Error {
     NotScalar {
         /// The shape of the output.
         shape: Shape,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -43,6 +46,7 @@ pub enum Error {
     NotOneNumber {
         /// The shape of the value.
         shape: Shape,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -59,6 +63,7 @@ pub enum Error {
         expected: Box<Shape>,
         /// The shape of the seed (or tangent).
         got: Box<Shape>,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -85,6 +90,7 @@ pub enum Error {
     Unreached {
         /// A description of the parameter or variable, with the line of code that made it.
         what: String,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -95,6 +101,7 @@ pub enum Error {
         what: String,
         /// The reason.
         reason: MissingGradient,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -103,7 +110,10 @@ pub enum Error {
         "the loss depends on no variable and no parameter of its tape: there is nothing to differentiate\n  {at}\n  \
          hint: were all of them recorded with `tape.constant`, frozen, or detached?"
     )]
-    NothingReached { at: Site },
+    NothingReached {
+        /// The operation that returned the error, and the line of code that called it.
+        at: Site,
+    },
 
     /// A gradient was requested for a variable of another tape.
     #[error(
@@ -113,6 +123,7 @@ pub enum Error {
     OtherTapesGradients {
         /// A description of the variable.
         what: String,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -124,6 +135,7 @@ pub enum Error {
     ParameterChanged {
         /// The line of code that made the parameter.
         created_at: &'static Location<'static>,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -171,6 +183,7 @@ pub enum Error {
     BatchSizes {
         /// The size of each batched input along its batch dimension.
         sizes: Vec<usize>,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -193,6 +206,7 @@ pub enum Error {
         dim: isize,
         /// The shape of the input, or of the output for one example.
         shape: Shape,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -202,13 +216,17 @@ pub enum Error {
         "the tape is full: it cannot number more than 4,294,967,295 operations\n  {at}\n  hint: a tape is for one step; make \
          a new one (`Tape::new()`) for each step of a loop"
     )]
-    TapeFull { at: Site },
+    TapeFull {
+        /// The operation that returned the error, and the line of code that called it.
+        at: Site,
+    },
 
     /// A custom operation, a transform, or a method of a tape or of gradients refuses its arguments or a result. The message says why.
     #[error("{message}\n  {at}")]
     Refused {
         /// The reason. If a custom operation refuses the shapes of its inputs, this is its own message.
         message: String,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 }

@@ -126,4 +126,15 @@ mod tests {
         assert_eq!(exit_code_of(&Outer(Error::NoRows.into())), 1);
         assert_eq!(exit_code_of(&io::Error::other("full")), 1);
     }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_stop_signal_sets_the_flag_and_does_not_end_the_process() {
+        for signal in STOP_SIGNALS {
+            let stop = StopSignal::listen().unwrap();
+            assert!(!stop.came());
+            signal_hook::low_level::raise(signal).unwrap();
+            assert!(stop.came() && stop.clone().came());
+        }
+    }
 }

@@ -75,13 +75,13 @@ macro_rules! divergences {
 
 divergences! {
     Normal, Normal: |p, q| {
-        let ratio = (expr(&p.scale) / &q.scale).square().get()?;
+        let ratio = (expr(&p.scale) / &q.scale).get()?;
         let distance = ((expr(&p.loc) - &q.loc) / &q.scale).square();
-        ((expr(&ratio) + distance - 1.0 - expr(&ratio).ln()) * 0.5).get()
+        ((expr(&ratio).square() + distance - 1.0) * 0.5 - expr(&ratio).ln()).get()
     };
     HalfNormal, HalfNormal: |p, q| {
-        let ratio = (expr(&p.scale) / &q.scale).square().get()?;
-        ((expr(&ratio) - 1.0 - expr(&ratio).ln()) * 0.5).get()
+        let ratio = (expr(&p.scale) / &q.scale).get()?;
+        ((expr(&ratio).square() - 1.0) * 0.5 - expr(&ratio).ln()).get()
     };
     LogNormal, LogNormal: |p, q| p.distribution_of_logarithm().divergence(&q.distribution_of_logarithm());
     Laplace, Laplace: |p, q| {
@@ -91,8 +91,10 @@ divergences! {
         (expr(&distance) / &q.scale + overlap - expr(&ratio).ln() - 1.0).get()
     };
     Cauchy, Cauchy: |p, q| {
-        let total = (expr(&p.scale) + &q.scale).square() + (expr(&p.loc) - &q.loc).square();
-        (total.ln() - (expr(&p.scale) * &q.scale * 4.0).ln()).get()
+        // With the scales s and t and the distance d of the locations, ln(((s + t)² + d²) / 4st) = ln(1 + ((s - t)² + d²) / 4st).
+        let product = |x: A| expr(&x) / &p.scale * 0.5 * (expr(&x) / &q.scale * 0.5);
+        let (width, distance) = (expr(&p.scale) - &q.scale, expr(&p.loc) - &q.loc);
+        (product(width.get()?) + product(distance.get()?)).ln_1p().get()
     };
     Gumbel, Gumbel: |p, q| {
         let ratio = (expr(&p.scale) / &q.scale).get()?;

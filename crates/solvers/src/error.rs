@@ -146,6 +146,12 @@ pub(crate) fn argument_error(message: impl Into<String>, at: Site) -> Error {
     Error::Argument { message: message.into(), at }
 }
 
+/// Returns an error if an element of `x0`, the start of an iteration, is NaN or infinite. Without this check, an infinite start where the
+/// function vanishes would count as a result.
+pub(crate) fn check_start(x0: &[f64], at: Site) -> Result<()> {
+    if x0.iter().all(|x| x.is_finite()) { Ok(()) } else { Err(Error::NotFinite { at_what: "the start".into(), at }) }
+}
+
 /// Returns an error if a tolerance is NaN or negative. `solver` and the name of the tolerance are written in the message.
 pub(crate) fn check_tolerances(solver: &str, tolerances: &[(&str, f64)], at: Site) -> Result<()> {
     match tolerances.iter().find(|(_, value)| value.is_nan() || *value < 0.0) {

@@ -14,7 +14,7 @@ use wengert_macros::twins;
 use wengert_tensor::ops::{Arithmetic as _, Reductions as _};
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::error::{Error, Result, check_tolerances};
+use crate::error::{Error, Result, check_start, check_tolerances};
 use crate::evaluate::{
     Map, MapWith, dot, evaluate, max_abs, norm, round_to_type, to_f64_vec, to_tensor, value_and_jacobian,
     with_constants,
@@ -195,9 +195,9 @@ impl LeastSquares {
     ///
     /// # Errors
     ///
-    /// If a tolerance is NaN or negative. If the residuals at `x0` or the Jacobian at an accepted point are NaN or infinite, or their norms
-    /// overflow. Points where the residuals are not finite are rejected like points of larger cost. Also if the residuals cannot be
-    /// evaluated or differentiated.
+    /// If a tolerance is NaN or negative, or an element of `x0` is NaN or infinite. If the residuals at `x0` or the Jacobian at an accepted
+    /// point are NaN or infinite, or their norms overflow. Points where the residuals are not finite are rejected like points of larger
+    /// cost. Also if the residuals cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
         residuals: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -251,7 +251,9 @@ impl LeastSquares {
         check_tolerances("least_squares", &[("ftol", self.ftol), ("xtol", self.xtol), ("gtol", self.gtol)], at)?;
         let shape = x0.shape();
         let limit = self.max_nfev.unwrap_or((100 * x0.numel()).max(200));
-        let mut point = Point::evaluate(f, to_f64_vec(x0), shape, at, 0)?;
+        let start = to_f64_vec(x0);
+        check_start(&start, at)?;
+        let mut point = Point::evaluate(f, start, shape, at, 0)?;
         let (mut iterations, mut evaluations) = (0, 1);
         let mut region = TrustRegion::new(&point);
         let end = 'outer: loop {

@@ -46,32 +46,82 @@ pub struct Step<T: Float> {
 
 /// The arguments of an operation that the engine does not know.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)] // The comment of each variant explains its fields.
 pub enum Custom {
     /// The result equals the first input.
     Same,
-    /// The softmax of the second input along `axis`, or its logarithm. The first input has the values of the result.
-    Softmax { axis: usize, log: bool },
+    /// The softmax of the second input, or its logarithm. The first input has the values of the result.
+    Softmax {
+        /// The dimension along which the softmax is taken.
+        axis: usize,
+        /// True for the logarithm of the softmax.
+        log: bool,
+    },
     /// The elements at row-major positions.
-    Take { positions: Tensor<i64> },
+    Take {
+        /// The position of each element of the result.
+        positions: Tensor<i64>,
+    },
     /// Zeros of the result's shape, with the input added at row-major positions.
-    ScatterAdd { positions: Tensor<i64> },
-    /// The slices with the indices `index` along `axis`.
-    IndexSelect { axis: usize, index: Tensor<i64> },
-    /// Zeros of size `size` along `axis`, with the slices of each input added at its indices.
-    IndexAdd { axis: usize, indices: Vec<Tensor<i64>>, size: usize },
-    /// The cumulative sum along `axis`.
-    CumSum { axis: usize },
-    /// The variance over `axes`, which the result keeps with size 1.
-    Variance { axes: Axes, correction: f64 },
-    /// The norm over `axes`, which the result keeps with size 1.
-    Norm { ord: f64, axes: Axes },
-    /// The array `slot` of a convolution, computed from the other two arrays.
-    Convolution { form: ConvolutionForm, slot: Slot },
+    ScatterAdd {
+        /// The position of each element of the input.
+        positions: Tensor<i64>,
+    },
+    /// Slices of the input.
+    IndexSelect {
+        /// The dimension along which the input is cut into slices.
+        axis: usize,
+        /// The index of each slice of the result.
+        index: Tensor<i64>,
+    },
+    /// Zeros, with the slices of each input added.
+    IndexAdd {
+        /// The dimension along which the inputs are cut into slices.
+        axis: usize,
+        /// For each input, the index in the result of each slice.
+        indices: Vec<Tensor<i64>>,
+        /// The size of the result along `axis`.
+        size: usize,
+    },
+    /// The cumulative sum.
+    CumSum {
+        /// The dimension along which the sum runs.
+        axis: usize,
+    },
+    /// The variance. The result keeps the dimensions `axes` with size 1.
+    Variance {
+        /// The dimensions over which the variance is taken.
+        axes: Axes,
+        /// The number that is subtracted from the number of elements in the divisor.
+        correction: f64,
+    },
+    /// The norm. The result keeps the dimensions `axes` with size 1.
+    Norm {
+        /// The order of the norm.
+        ord: f64,
+        /// The dimensions over which the norm is taken.
+        axes: Axes,
+    },
+    /// One of the three arrays of a convolution, computed from the other two arrays.
+    Convolution {
+        /// The windows of the convolution.
+        form: ConvolutionForm,
+        /// The array that is computed.
+        slot: Slot,
+    },
     /// A maximum pooling, or its adjoint.
-    MaxPooling { form: MaxPoolForm, is_adjoint: bool },
+    MaxPooling {
+        /// The windows of the pooling.
+        form: MaxPoolForm,
+        /// True for the adjoint.
+        is_adjoint: bool,
+    },
     /// A mean pooling, or its adjoint.
-    MeanPooling { form: MeanPoolForm, is_adjoint: bool },
+    MeanPooling {
+        /// The windows of the pooling.
+        form: MeanPoolForm,
+        /// True for the adjoint.
+        is_adjoint: bool,
+    },
     /// Any other operation.
     Unknown,
 }

@@ -214,7 +214,11 @@ impl<A: Array> Family for Weibull<A> {
     }
 
     fn distribution_function(&self, x: &A) -> Result<A> {
-        (-(-(expr(x) / &self.scale).pow(expr(&self.concentration))).expm1()).get()
+        // Where the power is above e⁷, the result is 1. There the power could overflow, and the derivative would be NaN.
+        let z = (expr(x) / &self.scale).get()?;
+        let is_far = (expr(&z).ln() * &self.concentration).get()?.try_gt(7.0)?;
+        let power = expr(&z).masked(&is_far, 1.0).pow(expr(&self.concentration));
+        (-(-power).expm1()).masked(is_far, 1.0).get()
     }
 
     fn quantile_function(&self, p: &A) -> Result<A> {

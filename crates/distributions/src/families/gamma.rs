@@ -162,8 +162,9 @@ impl<A: Array> Family for Beta<A> {
     fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
         let (a, b) = (&self.concentration1, &self.concentration0);
         let total = (expr(a) + b).get()?;
-        let variance = expr(a) * b / expr(&total).square() / (expr(&total) + 1.0);
-        Ok([(expr(a) / &total).get()?, variance.get()?])
+        let mean = (expr(a) / &total).get()?;
+        let variance = expr(b) / &total * &mean / (expr(&total) + 1.0);
+        Ok([mean, variance.get()?])
     }
 
     fn entropy_formula(&self) -> Result<A> {

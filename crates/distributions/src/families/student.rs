@@ -32,9 +32,8 @@ impl<A: Array> StudentT<A> {
     /// Returns the logarithm of the density of the standardised variable z = (x - loc) / scale.
     fn standard_log_density(&self, z: &A) -> Expr<A> {
         let df = || expr(&self.df);
-        (df() + 1.0) * -0.5 * (expr(z).square() / df()).ln_1p()
-            - df().ln() * 0.5
-            - (df() * 0.5).betaln(expr(&self.df) * 0.0 + 0.5)
+        let logarithm = (expr(z) / df().sqrt()).get().and_then(|z| ln_1p_square(&z)?.get());
+        (df() + 1.0) * -0.5 * Expr::from(logarithm) - df().ln() * 0.5 - (df() * 0.5).betaln(expr(&self.df) * 0.0 + 0.5)
     }
 
     /// Returns the distribution function of the standardised variable z = (x - loc) / scale. Callers use only its derivative with respect to

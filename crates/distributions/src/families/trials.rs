@@ -242,7 +242,7 @@ impl<A: Array> Family for Geometric<A> {
     }
 
     fn mean_and_variance(&self) -> Result<[A; 2], A::Error> {
-        let mean = (1.0 / expr(&self.probs) - 1.0).get()?;
+        let mean = ((1.0 - expr(&self.probs)) / &self.probs).get()?;
         let variance = expr(&mean) / &self.probs;
         Ok([mean, variance.get()?])
     }

@@ -425,3 +425,35 @@ fn the_squares_of_cauchy_numbers_may_overflow() {
     assert_close(HalfCauchy::new(&Tensor::scalar(1.0)).log_prob(1e200).item(), want + 2f64.ln(), 1e-15);
     assert_close(slope(1e200, |x| Cauchy::new(x * 0.0, 1.0).log_prob(x)), -2e-200, 1e-15);
 }
+
+#[test]
+fn large_and_small_scales_do_not_overflow_on_the_way() {
+    let scalar = |x: f32| Tensor::scalar(x);
+    // The square of the standardised number overflows in f32. The expected value was computed with mpmath.
+    let student = StudentT::new(&scalar(3.0), 0.0, 1.0).log_prob(1e25).item();
+    assert_close(f64::from(student), -229.062_173_571_691_86, 1e-6);
+    // The squares of the scales are 0 in f32.
+    let (narrow, wide) = (Normal::new(&scalar(0.0), 1e-25), Normal::new(&scalar(0.0), 1.0));
+    assert_close(f64::from(kl_divergence(&narrow, &wide).item()), 25.0 * 10f64.ln() - 0.5, 1e-6);
+    let (half, one) = (HalfNormal::new(&scalar(1e-25)), HalfNormal::new(&scalar(1.0)));
+    assert_close(f64::from(kl_divergence(&half, &one).item()), 25.0 * 10f64.ln() - 0.5, 1e-6);
+    let cauchy = kl_divergence(&Cauchy::new(&scalar(0.0), 3e-25), &Cauchy::new(&scalar(2e-25), 1e-25)).item();
+    assert_close(f64::from(cauchy), (5f64 / 3.0).ln(), 1e-6);
+    // The square of the parameters' sum overflows in f32.
+    assert_close(f64::from(Beta::new(&scalar(1e20), 1e20).variance().item()), 1.25e-21, 1e-6);
+    // The power overflows in f32, where the distribution function is 1.
+    let (value, gradient) = with_gradient(&[3f32, 1.0], |x| Weibull::new(x.tape().constant(1f32), 100.0).cdf(x));
+    assert_eq!((value[0], gradient[0]), (1.0, 0.0));
+    assert_close(f64::from(gradient[1]), 100.0 * (-1f64).exp(), 1e-6);
+}
+
+#[test]
+fn nearly_equal_parameters_keep_their_digits() {
+    let near = 1.0 + 2f64.powi(-30);
+    let divergence = kl_divergence(&Cauchy::new(&Tensor::scalar(0.0), near), &Cauchy::new(&Tensor::scalar(0.0), 1.0));
+    assert_close(divergence.item(), 2f64.powi(-62), 1e-8);
+    // The probability of a failure is exact, but 1 / p - 1 is not.
+    let geometric = Geometric::new(&Tensor::scalar(1.0 - 2f64.powi(-50)));
+    assert_close(geometric.mean().item(), 2f64.powi(-50), 1e-14);
+    assert_close(geometric.variance().item(), 2f64.powi(-50), 1e-14);
+}

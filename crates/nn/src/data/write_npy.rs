@@ -12,7 +12,11 @@ use crate::file::write_atomically;
 /// The alignment of the first number in a file, in bytes, as the format requires.
 const ALIGNMENT: usize = 64;
 
-/// A tensor of any element type, as an array of NumPy.
+/// A tensor of any element type, or a reference to one, as an array of NumPy.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no tensor, so it cannot be written for NumPy",
+    note = "`x.value()` is the tensor of a variable, and `p.value` the tensor of a parameter; `Tensor::from` makes a tensor of a list"
+)]
 pub trait NumpyArray {
     /// Returns the contents of a `.npy` file with this array.
     #[doc(hidden)]
@@ -52,6 +56,12 @@ impl<E: Element> NumpyArray for Tensor<E> {
     }
 }
 
+impl<A: NumpyArray> NumpyArray for &A {
+    fn to_npy(&self) -> Vec<u8> {
+        (**self).to_npy()
+    }
+}
+
 /// Writes a tensor to the file `path`, completely or not at all (see [`write_atomically`]). [`read_npy`](crate::read_npy) and NumPy read
 /// it. NumPy: `numpy.save`, which adds the ending `.npy` if the path has none; this function does not.
 ///
@@ -71,7 +81,7 @@ impl<E: Element> NumpyArray for Tensor<E> {
 /// # Errors
 ///
 /// The file cannot be written: [`Error::Write`](crate::Error::Write). An existing file keeps its contents.
-pub fn write_npy<E: Element>(path: impl AsRef<Path>, tensor: &Tensor<E>) -> Result<()> {
+pub fn write_npy(path: impl AsRef<Path>, tensor: &impl NumpyArray) -> Result<()> {
     write_atomically(path, &tensor.to_npy())
 }
 

@@ -70,7 +70,10 @@ impl RegressionErrors {
             predictions.into_iter().map(T::to_f64).zip(targets.into_iter().map(T::to_f64)).collect();
         for (position, feature) in batch.features.iter_mut().enumerate() {
             let of_feature = || pairs.iter().skip(position).step_by(features);
-            feature.target_mean = of_feature().map(|(_, target)| target).sum::<f64>() / batch.n_samples;
+            // The mean of equal targets is their value without a rounding error.
+            let first = of_feature().next().map_or(0.0, |&(_, target)| target);
+            let above_first = of_feature().map(|(_, target)| target - first).sum::<f64>() / batch.n_samples;
+            feature.target_mean = first + above_first;
             for (prediction, target) in of_feature() {
                 feature.absolute_errors += (prediction - target).abs();
                 feature.squared_errors += (prediction - target).powi(2);
@@ -200,6 +203,11 @@ mod tests {
         assert!(RegressionErrors::new().rmse().is_nan() && of(&[], &[]).mae().is_nan());
         assert!(of(&[1.0], &[2.0]).r2().is_nan());
         assert_eq!([of(&[2.0, 2.0], &[2.0, 2.0]).r2(), of(&[2.0, 1.0], &[2.0, 2.0]).r2()], [1.0, 0.0]);
+        // The sum of three numbers 0.1, divided by 3, is not 0.1.
+        let constant = of(&[0.1, 0.1, 0.2], &[0.1; 3]);
+        let mut parts = of(&[0.1], &[0.1]);
+        parts.merge(&of(&[0.1, 0.2], &[0.1, 0.1]));
+        assert_eq!([constant.r2(), parts.r2(), of(&[0.1; 3], &[0.1; 3]).r2()], [0.0, 0.0, 1.0]);
         let nan = f64::NAN;
         for (predictions, targets) in [([nan, 1.0], [1.0, 2.0]), ([nan, 2.0], [2.0, 2.0]), ([1.0, 2.0], [2.0, nan])] {
             let errors = of(&predictions, &targets);

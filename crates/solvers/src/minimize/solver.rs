@@ -11,7 +11,7 @@ use super::bfgs::Bfgs;
 use super::newton_cg;
 use super::objective::Objective;
 use super::wolfe::strong_wolfe;
-use crate::error::{Error, Result, check_tolerances};
+use crate::error::{Error, Result, check_start, check_tolerances};
 use crate::evaluate::{Map, MapWith, max_abs, norm, to_f64_vec, to_tensor, with_constants};
 use crate::implicit::Implicit;
 
@@ -149,9 +149,9 @@ impl Minimize {
     ///
     /// # Errors
     ///
-    /// If `gtol` is NaN or negative, or the function or its gradient at `x0` is NaN or infinite. Points where they are not finite are
-    /// rejected like points of a larger value; only a value of -∞ ends the search. Also if the result is not one number, or the function
-    /// cannot be evaluated or differentiated.
+    /// If `gtol` is NaN or negative, or an element of `x0`, the function at `x0` or its gradient is NaN or infinite. Later points where the
+    /// function or its gradient is not finite are rejected like points of a larger value; only a value of -∞ ends the search. Also if the
+    /// result is not one number, or the function cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -206,7 +206,9 @@ impl Minimize {
         check_tolerances("minimize", &[("gtol", self.gtol)], at)?;
         let shape = x0.shape();
         let mut objective = Objective { f, shape, evaluations: 0, products: 0 };
-        let mut point = objective.evaluate(to_f64_vec(x0))?;
+        let start = to_f64_vec(x0);
+        check_start(&start, at)?;
+        let mut point = objective.evaluate(start)?;
         if !point.is_finite() {
             return Err(Error::NotFinite { at_what: "the function or its gradient at the start".into(), at });
         }

@@ -10,7 +10,7 @@ use wengert_macros::twins;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
 use crate::dense::Lu;
-use crate::error::{Error, Result, argument_error, check_tolerances};
+use crate::error::{Error, Result, argument_error, check_start, check_tolerances};
 use crate::evaluate::{
     Map, evaluate, max_abs, norm, round_to_type, to_f64_vec, to_tensor, value_and_jacobian, with_constants,
 };
@@ -109,9 +109,9 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// If a tolerance is NaN or negative, or the result of `f` does not have as many elements as `x0`. If `f` at `x0` is NaN or infinite,
-    /// or a Jacobian is singular or not finite. If no step along the direction reduces |f|, or the largest number of iterations is reached.
-    /// If `f` cannot be evaluated or differentiated.
+    /// If a tolerance is NaN or negative, or an element of `x0` is NaN or infinite. If the result of `f` does not have as many elements as
+    /// `x0`. If `f` at `x0` is NaN or infinite, or a Jacobian is singular or not finite. If no step along the direction reduces |f|, or the
+    /// largest number of iterations is reached. If `f` cannot be evaluated or differentiated.
     pub fn try_call<T: Float>(
         &self,
         f: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -171,6 +171,7 @@ impl Root {
         let (rtol, atol) = (self.rtol.unwrap_or(epsilon.sqrt()), self.atol.unwrap_or(16.0 * epsilon));
         check_tolerances("root", &[("rtol", rtol), ("atol", atol)], at)?;
         let (shape, mut x, mut evaluations) = (x0.shape().clone(), to_f64_vec(x0), 0);
+        check_start(&x, at)?;
         let n = x.len();
         for iterations in 0..=self.max_iter {
             let (y, jacobian) = value_and_jacobian(f, &to_tensor::<T>(&x, &shape)?)?;

@@ -109,6 +109,12 @@ fn the_ends_of_fits() {
     assert!(fit.converged() && (fit.x.item() - 0.01).abs() < 1e-6, "{:?}", fit.x);
     let error = LeastSquares::new().try_call(|x| x.log(), &Tensor::scalar(-1.0f64)).unwrap_err();
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+    let far = Tensor::scalar(f64::INFINITY);
+    let fit = LeastSquares::new().try_call(|x| 1.0 / x, &far).unwrap_err();
+    let minimum = Minimize::new().try_call(|x| 1.0 / x, &far).unwrap_err();
+    for error in [fit, minimum] {
+        assert!(error.to_string().starts_with("the start is not finite"), "{error}");
+    }
 }
 
 /// Returns the value at `x` of the function with this name.

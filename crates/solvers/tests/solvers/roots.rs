@@ -92,6 +92,8 @@ fn failures_of_roots_are_errors() {
     assert!(matches!(error, Error::Singular { iteration: 0, .. }), "{error}");
     let error = Root::new().try_call(|x| (x - 2.0).sqrt(), &one).unwrap_err();
     assert!(error.to_string().starts_with("the function in iteration 0 is not finite"), "{error}");
+    let error = Root::new().try_call(|x| 1.0 / x, &Tensor::scalar(f64::INFINITY)).unwrap_err();
+    assert!(error.to_string().starts_with("the start is not finite"), "{error}");
     let error = Root::new().try_call(|x| stack(&[x, x], 0), &one).unwrap_err();
     assert!(error.to_string().starts_with("root: 1 unknowns need 1 equations, got 2"), "{error}");
     let error = Root::new().max_iter(2).try_call(|x| x.exp() - 1e5, &one).unwrap_err();

@@ -19,7 +19,6 @@ use crate::{DType, Shape};
 /// The [`Site`] of a variant, such as its field `at`, is the operation that failed and the line of code that called it.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the documentation of the enum describes the field `at`")]
 pub enum Error {
     /// Shapes that do not broadcast.
     #[error("{}", diagnostic::broadcast(.0, .1))]
@@ -35,6 +34,7 @@ pub enum Error {
     ShapeMismatch {
         /// The error message.
         message: String,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -48,6 +48,7 @@ pub enum Error {
         /// The mismatch that occurs when the right side is expanded to the shape of the left side. Its text is the error message of older
         /// versions of PyTorch.
         source: Box<ExpandMismatch>,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -64,6 +65,7 @@ pub enum Error {
         shape: Shape,
         /// The requested sizes.
         sizes: Vec<isize>,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -74,6 +76,7 @@ pub enum Error {
         shape: Shape,
         /// The requested shape.
         target: Box<Shape>,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -84,6 +87,7 @@ pub enum Error {
         operand: usize,
         /// The shapes of all operands.
         shapes: Vec<Shape>,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -94,6 +98,7 @@ pub enum Error {
         message: String,
         /// The operands' shapes.
         shapes: Box<(Shape, Shape)>,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -104,6 +109,7 @@ pub enum Error {
         dim: isize,
         /// The number of dimensions of the tensor.
         rank: usize,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -112,6 +118,7 @@ pub enum Error {
     Reshape {
         /// The error message.
         message: String,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -121,6 +128,7 @@ pub enum Error {
         /// True if elements of the written tensor share memory with each other. False if the written tensor partly overlaps another
         /// operand.
         internal: bool,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -129,6 +137,7 @@ pub enum Error {
     MatmulShape {
         /// The error message, and a hint on a second line if there is one.
         message: String,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -137,6 +146,7 @@ pub enum Error {
     IndexRange {
         /// The error message, and a hint on a second line if there is one.
         message: String,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -145,6 +155,7 @@ pub enum Error {
     EmptyReduction {
         /// The error message.
         message: String,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -153,6 +164,7 @@ pub enum Error {
     Argument {
         /// The error message, and a hint on a second line if there is one.
         message: String,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -161,6 +173,7 @@ pub enum Error {
     ElementType {
         /// The element type.
         dtype: DType,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -171,6 +184,7 @@ pub enum Error {
         shape: Shape,
         /// The element type.
         dtype: DType,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 
@@ -181,6 +195,7 @@ pub enum Error {
         shape: Shape,
         /// The element type.
         dtype: DType,
+        /// The operation that returned the error, and the line of code that called it.
         at: Site,
     },
 }

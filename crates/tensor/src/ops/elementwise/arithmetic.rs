@@ -233,6 +233,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns `self` times two to the power `other`, for integers; 0 if `other` is negative, or at least the number of bits. PyTorch:
     /// `bitwise_left_shift`.
+    #[doc(alias("left_shift"))]
     #[in_place(Binary::ShiftLeft)]
     fn try_bitwise_left_shift(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::ShiftLeft, other, Site::here("bitwise_left_shift"))
@@ -240,6 +241,7 @@ pub trait Arithmetic: TensorLike {
 
     /// Returns `self` divided by two to the power `other`, rounded down, for integers. If `other` is negative, or at least the number of
     /// bits, returns -1 for a negative `self`, and otherwise 0. PyTorch: `bitwise_right_shift`.
+    #[doc(alias("right_shift"))]
     #[in_place(Binary::ShiftRight)]
     fn try_bitwise_right_shift(&self, other: impl Operand<Self>) -> Result<Self> {
         binary(self, Binary::ShiftRight, other, Site::here("bitwise_right_shift"))
@@ -344,6 +346,7 @@ pub trait Arithmetic: TensorLike {
     }
 
     /// Returns the complement: bit by bit for integers, logical for `bool`. PyTorch: `bitwise_not`.
+    #[doc(alias("invert"))]
     #[in_place]
     fn try_bitwise_not(&self) -> Result<Self> {
         self.apply_unary(Unary::Not, Site::here("bitwise_not"))
@@ -442,6 +445,12 @@ mod tests {
         }
         let refused = Tensor::from([1i64]).try_fill_(f64::NAN).unwrap_err();
         assert_eq!(refused.sentence(), "value cannot be converted to type int64_t without overflow");
+        // 2⁶³ is the first number above `i64`. The largest element is a number of `i64`, although f64 rounds it to 2⁶³.
+        let (mut long, bound) = (Tensor::from([-1i64]), 2f64.powi(63));
+        assert!(long.try_add(bound).is_err() && long.try_fill_(bound).is_err() && long.try_mul(-2.0 * bound).is_err());
+        assert_eq!((long.add(i64::MAX).to_vec(), long.sub(-bound).to_vec()), (vec![i64::MAX - 1], vec![i64::MAX]));
+        long.fill_(i64::MAX);
+        assert_eq!(long.to_vec(), [i64::MAX]);
         x.fill_(-1);
         assert_eq!(x.to_vec(), [255; 3]);
         assert_eq!(x.pad(&[1, 0], crate::ops::PadMode::Constant(-1.0)).to_vec(), [255; 4]);

@@ -189,6 +189,7 @@ pub trait Bounded: TensorLike<Elem: Float> {
     }
 
     /// Returns the fractional part x - trunc x, with the sign of x. PyTorch: `frac`.
+    #[doc(alias("fract"))]
     #[in_place]
     fn try_frac(&self) -> Result<Self> {
         Self::apply_elementwise_composite([self], &Frac, Site::here("frac"))

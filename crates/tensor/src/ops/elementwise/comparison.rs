@@ -247,5 +247,11 @@ mod tests {
         bytes.lt_(300);
         assert_eq!(bytes.to_vec(), [1; 3]);
         assert_eq!(Tensor::from([i64::MAX, i64::MAX - 1]).lt(i64::MAX).to_vec(), [false, true]);
+        // 2⁶³ is above every element, although the largest element is rounded to it in f64.
+        let (largest, bound) = (Tensor::from([i64::MAX, i64::MIN]), 2f64.powi(63));
+        assert_eq!((largest.lt(bound).to_vec(), largest.le(bound).to_vec()), (vec![true; 2], vec![true; 2]));
+        assert_eq!((largest.gt(bound).to_vec(), largest.ge(bound).to_vec()), (vec![false; 2], vec![false; 2]));
+        assert_eq!((largest.eq(bound).to_vec(), largest.eq(i64::MAX).to_vec()), (vec![false; 2], vec![true, false]));
+        assert_eq!(largest.ge(-bound).to_vec(), [true; 2]);
     }
 }

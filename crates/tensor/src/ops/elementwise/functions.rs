@@ -178,6 +178,7 @@ pub trait Functions: TensorLike<Elem: Float> {
     }
 
     /// Returns ln |Γ(x)|; ∞ at 0 and the negative integers. PyTorch: `lgamma`.
+    #[doc(alias("gammaln", "ln_gamma"))]
     #[in_place]
     fn try_lgamma(&self) -> Result<Self> {
         self.apply_unary(Unary::Lgamma, Site::here("lgamma"))

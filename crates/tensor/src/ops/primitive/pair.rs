@@ -105,6 +105,7 @@ impl<A: TensorLike> Operand<A> for Argument<A> {
 
     fn number(&self) -> Option<f64> {
         match self {
+            Argument::Number(value) if A::Elem::DTYPE == DType::I64 => Some(value.to_f64().min(LARGEST_IN_I64)),
             Argument::Number(value) => Some(value.to_f64()),
             Argument::Array(_) => None,
         }
@@ -152,23 +153,41 @@ impl<T: Element> Operand<Tensor<T>> for Tensor<T> {
 impl<T: Element> ArrayOperand<Tensor<T>> for Tensor<T> {}
 
 /// Converts `value` to an element. Beside `u8`, a whole number wraps around, as an integer does; [`Scalar::from_f64`] would saturate.
-pub(crate) fn from_f64<T: Scalar>(value: f64) -> T {
+pub(crate) fn wrap_f64<T: Scalar>(value: f64) -> T {
     if T::DTYPE == DType::U8 && value.fract() == 0.0 { T::from_i64(value as i64) } else { T::from_f64(value) }
 }
 
-fn from_i64<T: Scalar>(value: i64) -> T {
-    T::from_i64(value)
+/// Converts `value` to `f64`. A number of `i64` that would be rounded to 2⁶³ becomes [`LARGEST_IN_I64`], so that it stays in the range.
+fn round_integer(value: i128) -> f64 {
+    let rounded = value as f64;
+    if i64::try_from(value).is_ok() { rounded.min(LARGEST_IN_I64) } else { rounded }
+}
+
+/// Converts a number to an element (`element`) or to `f64` (`real`). The first word is the name of the conversion in [`with_number_types`].
+macro_rules! convert {
+    (from_f64 element $number:expr) => {
+        wrap_f64($number.into())
+    };
+    (from_i64 element $number:expr) => {
+        Scalar::from_i64($number as i64)
+    };
+    (from_f64 real $number:expr) => {
+        $number.into()
+    };
+    (from_i64 real $number:expr) => {
+        round_integer($number as i128)
+    };
 }
 
 macro_rules! numbers {
     ($($number:ty: $from:ident;)*) => {$(
         impl<A: TensorLike> Operand<A> for $number {
             fn into_argument(self, _first: &A) -> Result<Argument<A>, A::Error> {
-                Ok(Argument::Number($from(self as _)))
+                Ok(Argument::Number(convert!($from element self)))
             }
 
             fn number(&self) -> Option<f64> {
-                Some(*self as f64)
+                Some(convert!($from real *self))
             }
         }
     )*};
@@ -198,11 +217,14 @@ impl<A: TensorLike> Operand<A> for bool {
     }
 }
 
-/// The absolute value of the smallest `i64`, as a number.
+/// The absolute value of the smallest `i64`, 2⁶³. This number is not in the range of `i64`.
 const I64_BOUND: f64 = 9_223_372_036_854_775_808.0;
 
+/// The largest `f64` in the range of `i64`, 2⁶³ - 1024.
+const LARGEST_IN_I64: f64 = I64_BOUND.next_down();
+
 /// Refuses a number beside integers or truth values if the result of an operation would need another element type. This is a number that is
-/// not whole, or is more than 2⁶³ away from 0. Beside truth values, it is every number except 0 and 1. PyTorch promotes the array instead. A
+/// not whole, or not from -2⁶³ to 2⁶³ - 1. Beside truth values, it is every number except 0 and 1. PyTorch promotes the array instead. A
 /// whole number beyond `u8` wraps around, as in PyTorch.
 pub(crate) fn check_whole_number<A: TensorLike>(other: &impl Operand<A>, at: Site) -> Result<(), Error> {
     let target = match A::Elem::DTYPE {
@@ -215,7 +237,7 @@ pub(crate) fn check_whole_number<A: TensorLike>(other: &impl Operand<A>, at: Sit
     let to_float = "convert the tensor first, for example with `cast::<f64>()`";
     let (found, reason, advice) = if number.fract() != 0.0 || !number.is_finite() {
         ("Float", "is no whole number", to_float)
-    } else if number.abs() > I64_BOUND {
+    } else if !(-I64_BOUND..=LARGEST_IN_I64).contains(&number) {
         ("Float", "is beyond the range of 64-bit integers", to_float)
     } else if A::Elem::DTYPE == DType::Bool && number != 0.0 && number != 1.0 {
         ("Long", "is neither 0 nor 1", "convert the tensor first, for example with `cast::<i64>()`")
@@ -230,12 +252,12 @@ pub(crate) fn check_whole_number<A: TensorLike>(other: &impl Operand<A>, at: Sit
 /// Refuses a number that wraps around beside `u8`, or that is no number of `i64`, where the wrapped number would be meaningless. The
 /// message is PyTorch's. As in PyTorch, the numbers from -255 to -1 stand for 1 to 255 beside `u8`.
 pub(crate) fn check_fits<A: TensorLike>(number: Option<f64>, at: Site) -> Result<(), Error> {
-    let (highest, name) = match A::Elem::DTYPE {
-        DType::U8 => (255.0, "uint8_t"),
-        DType::I64 => (I64_BOUND, "int64_t"),
+    let (range, name) = match A::Elem::DTYPE {
+        DType::U8 => (-255.0..=255.0, "uint8_t"),
+        DType::I64 => (-I64_BOUND..=LARGEST_IN_I64, "int64_t"),
         DType::F32 | DType::F64 | DType::Bool => return Ok(()),
     };
-    match number.filter(|number| !(-highest..=highest).contains(number)) {
+    match number.filter(|number| !range.contains(number)) {
         None => Ok(()),
         Some(number) => Err(Error::argument(at, format!("value cannot be converted to type {name} without overflow"))
             .with_hint(format_args!("the elements are {}, but the number is {number}", A::Elem::DTYPE))),
@@ -336,8 +358,13 @@ pub(crate) fn compare<A: TensorLike>(x: &A, op: Compare, other: impl Operand<A>,
         }
         Argument::Number(value) => value,
     };
+    let is_element = |number: f64| match A::Elem::DTYPE {
+        DType::F32 | DType::F64 => true,
+        DType::I64 => number.fract() == 0.0 && (-I64_BOUND..=LARGEST_IN_I64).contains(&number),
+        DType::U8 | DType::Bool => value.to_f64() == number,
+    };
     let (op, value) = match number {
-        Some(number) if !A::Elem::DTYPE.is_float() && value.to_f64() != number => whole_comparison(op, number),
+        Some(number) if !is_element(number) => whole_comparison(op, number),
         _ => (op, value),
     };
     x.apply_compare(op, &expand_number(x, value, &x.shape(), at)?, at)
@@ -352,7 +379,7 @@ fn whole_comparison<T: Scalar>(op: Compare, number: f64) -> (Compare, T) {
         _ => (i64::MIN, i64::MAX),
     };
     let (never, always) = ((Compare::Lt, T::from_i64(lowest)), (Compare::Ge, T::from_i64(lowest)));
-    let (below, above) = (number < lowest as f64, number > highest as f64);
+    let (below, above) = (number < lowest as f64, number > highest as f64 || number >= I64_BOUND);
     match op {
         Compare::Ne => always,
         Compare::Eq => never,

@@ -24,6 +24,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
     /// ```
+    #[doc(alias("cumulative_sum"))]
     #[in_place]
     fn try_cumsum(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("cumsum");
@@ -42,6 +43,7 @@ pub trait Cumulative: TensorLike<Elem: Number> {
     /// # use wengert_tensor::prelude::*;
     /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumprod(0).to_vec(), [1.0, 2.0, 6.0]);
     /// ```
+    #[doc(alias("cumulative_prod"))]
     #[in_place]
     fn try_cumprod(&self, dim: impl Position) -> Result<Self> {
         let at = Site::here("cumprod");

@@ -38,6 +38,7 @@ pub trait Extremes: TensorLike {
 
     /// Returns the largest of all elements, or NaN if any element is NaN. Equal elements share the gradient evenly, and NaNs count as equal
     /// to each other. Refuses an empty tensor. PyTorch: `max` without a dimension.
+    #[doc(alias("max"))]
     fn try_max_all(&self) -> Result<Self> {
         let at = Site { operation: "max", ..Site::here("max_all") };
         extreme_values(self, Reduction::Max, &Dims::from(..), false, at)
@@ -45,6 +46,7 @@ pub trait Extremes: TensorLike {
 
     /// Returns the smallest of all elements, or NaN if any element is NaN. Equal elements share the gradient evenly, and NaNs count as equal
     /// to each other. Refuses an empty tensor. PyTorch: `min` without a dimension.
+    #[doc(alias("min"))]
     fn try_min_all(&self) -> Result<Self> {
         let at = Site { operation: "min", ..Site::here("min_all") };
         extreme_values(self, Reduction::Min, &Dims::from(..), false, at)

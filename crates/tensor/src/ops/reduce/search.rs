@@ -62,6 +62,7 @@ pub trait Search: TensorLike<Elem: Number> {
     /// let x = Tensor::from([0.5, 1.0, 2.5, 4.0]);
     /// assert_eq!(x.histc(4, 0.0, 4.0).to_vec(), [1.0, 1.0, 1.0, 1.0]);
     /// ```
+    #[doc(alias("histogram"))]
     fn try_histc(&self, bins: usize, min: f64, max: f64) -> Result<Tensor<Self::Elem>, Self::Error>
     where
         Self::Elem: Float,

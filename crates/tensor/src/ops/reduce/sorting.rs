@@ -114,6 +114,7 @@ pub trait Sorting: TensorLike {
     /// Returns the median of all elements, or the lower of two medians. The median is NaN if any element is NaN or there are no elements.
     /// Elements equal to the median share the gradient evenly, and NaNs count as equal to each other. PyTorch: `median` without a
     /// dimension.
+    #[doc(alias("median"))]
     fn try_median_all(&self) -> Result<Self>
     where
         Self::Elem: Float,
@@ -123,6 +124,7 @@ pub trait Sorting: TensorLike {
 
     /// Returns the median of all elements that are not NaN, or the lower of two medians; NaN if there are none. Elements equal to the median
     /// share the gradient evenly, and NaNs count as equal to each other. PyTorch: `nanmedian` without a dimension.
+    #[doc(alias("nanmedian"))]
     fn try_nanmedian_all(&self) -> Result<Self>
     where
         Self::Elem: Float,

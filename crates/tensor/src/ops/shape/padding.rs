@@ -7,7 +7,7 @@
 use wengert_macros::{precompiled, twins};
 
 use crate::kernel::pad::{self, PaddedAxis};
-use crate::ops::primitive::pair::{check_fits, expand_number, from_f64};
+use crate::ops::primitive::pair::{check_fits, expand_number, wrap_f64};
 use crate::ops::{Compose, Result, TensorLike};
 use crate::{Element, Error, Shape, Site, Tensor, View, ensure};
 
@@ -178,7 +178,7 @@ fn extend<A: TensorLike>(x: &A, AxisPadding { axis, left, right }: AxisPadding, 
     // Returns `len` new elements. Depending on the mode, the elements are a constant, or come from slices of `x` that start at `mirrored`,
     // `border` or `wrapped`.
     let added = |len: usize, mirrored: usize, border: usize, wrapped: usize| match mode {
-        PadMode::Constant(value) => expand_number(x, from_f64(value), &shape.with_size(axis, len), at),
+        PadMode::Constant(value) => expand_number(x, wrap_f64(value), &shape.with_size(axis, len), at),
         PadMode::Reflect => x.slice_axis(axis, mirrored, len, at)?.apply_view(View::Flip([axis].as_slice().into()), at),
         PadMode::Replicate => x.slice_axis(axis, border, 1, at)?.expand_to(&shape.with_size(axis, len), at),
         PadMode::Circular => x.slice_axis(axis, wrapped, len, at),
@@ -230,7 +230,7 @@ impl<T: Element> Tensor<T> {
                 axes[axis] = Some(padded_axis(self.shape()[axis], left, right, mode));
             }
         }
-        let value = if let PadMode::Constant(value) = mode { from_f64(value) } else { T::ZERO };
+        let value = if let PadMode::Constant(value) = mode { wrap_f64(value) } else { T::ZERO };
         let (storage, layout) = self.parts();
         Tensor::build(&shape, at, |out| pad::pad(storage.as_slice(), layout, &axes, value, out))
     }
