@@ -26,6 +26,7 @@ impl<T: Float> Tape<T> {
 #[precompiled]
 impl<'t, T: Float> Var<'t, T> {
     /// Returns the sizes of the value, which are known before the value is computed.
+    #[inline]
     pub fn shape(self) -> Shape {
         self.tape.record.borrow().shape(self.index).clone()
     }
@@ -72,7 +73,7 @@ impl<'t, T: Float> Var<'t, T> {
     /// tape is full.
     #[inline]
     pub(crate) fn try_zeros_like_at(self, at: Site) -> Result<Self, Error> {
-        self.try_filled_at(&self.shape(), T::ZERO, at)
+        self.try_filled_like_at(T::ZERO, at)
     }
 
     /// Returns the number `value` expanded to a shape, on the tape of this variable.
@@ -90,6 +91,21 @@ impl<'t, T: Float> Var<'t, T> {
     pub(crate) fn try_filled_at(self, shape: &Shape, value: T, at: Site) -> Result<Self, Error> {
         let number = self.tape.try_number(value, Some(at))?;
         if shape.rank() == 0 { Ok(number) } else { number.record_over(Op::Expand, shape, at) }
+    }
+
+    /// Returns the number `value` expanded to the shape of this variable, or an error if the tape is full. Records the same nodes as
+    /// [`try_filled_at`](Self::try_filled_at), but borrows the tape only once.
+    pub(crate) fn try_filled_like_at(self, value: T, at: Site) -> Result<Self, Error> {
+        let mut record = self.tape.record.borrow_mut();
+        let (shape, location) = (record.node(self.index).shape, Some(at.location));
+        let has_dimensions = record.shape(self.index).rank() > 0;
+        let leaf = record.expression.add_number(value.to_f64());
+        let scalar = if has_dimensions { record.expression.intern(&Shape::scalar()) } else { shape };
+        let mut index = record.push(leaf, [], scalar, location);
+        if let (true, Some(number)) = (has_dimensions, index) {
+            index = record.push(Op::Expand, [number], shape, location);
+        }
+        index.map(|index| self.tape.var_of(index)).ok_or_else(|| Error::TapeFull { at })
     }
 }
 

@@ -55,7 +55,7 @@ macro_rules! number_first {
             #[track_caller]
             fn $method(self, other: Var<'t, T>) -> Var<'t, T> {
                 let at = Site::here(Binary::$primitive.name());
-                let number = other.filled_at(&other.shape(), T::from_f64(self.into()), at);
+                let number = or_raise(other.try_filled_like_at(T::from_f64(self.into()), at));
                 or_raise(number.apply_binary(Binary::$primitive, &other, at))
             }
         }

@@ -92,7 +92,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.tape.push(Op::Binary(op), [self.index, other.index], |record| record.node(self.index).shape, at)
     }
 
-    // This does the same as the default method, but borrows the tape only once if the shapes are equal.
+    // This does the same as the default method, but borrows the tape only once if the shapes are equal, or if one operand expands to the
+    // shape of the other.
     #[inline]
     fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Error> {
         if compat::accepts_equal(rule) && self.tape.owns(*other) {
@@ -102,9 +103,24 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
                 let pushed = record.push(Op::Binary(op), [self.index, other.index], shape, Some(at.location));
                 return pushed.map(|index| self.tape.var_of(index)).ok_or_else(|| Error::TapeFull { at });
             }
+            drop(record);
+            return broadcast_different(*self, op, *other, rule, at);
         }
         let (x, y) = self.broadcast_with(other, rule, at)?;
         x.apply_binary(op, &y, at)
+    }
+
+    // This does the same as the default method, but borrows the tape only once.
+    fn apply_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
+        let mut record = self.tape.record.borrow_mut();
+        let (shape, location) = (record.node(self.index).shape, Some(at.location));
+        let (leaf, scalar) =
+            (record.expression.add_number(number.to_f64()), record.expression.intern(&Shape::scalar()));
+        let number = record.push(leaf, [], scalar, location).ok_or_else(|| Error::TapeFull { at })?;
+        let number = record.push(Op::Expand, [number], shape, location).ok_or_else(|| Error::TapeFull { at })?;
+        let index =
+            record.push(Op::Binary(op), [self.index, number], shape, location).ok_or_else(|| Error::TapeFull { at })?;
+        Ok(self.tape.var_of(index))
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self, Error> {
@@ -132,11 +148,13 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
                 self.record_over(Op::Reshape, &shape, at)
             }
             view => {
-                let shape = view.shape(&self.shape());
+                let mut record = self.tape.record.borrow_mut();
+                let shape = view.shape(record.shape(self.index));
                 // Windows overlap, so they may have more elements than any tensor.
                 tensor::addressable::<T>(&shape, at)?;
-                let op = self.tape.record.borrow_mut().expression.add_view(view);
-                self.record_over(op, &shape, at)
+                let (op, shape) = (record.expression.add_view(view), record.expression.intern(&shape));
+                let pushed = record.push(op, [self.index], shape, Some(at.location));
+                pushed.map(|index| self.tape.var_of(index)).ok_or_else(|| Error::TapeFull { at })
             }
         }
     }
@@ -200,6 +218,33 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         tensor::addressable::<T>(&shape, at)?;
         parts[0].tape.record_cat(parts, axis, &shape, at)
     }
+}
+
+/// Records `op` of two variables of the same tape that have different shapes.
+#[precompiled]
+fn broadcast_different<'t, T: Float>(
+    x: Var<'t, T>,
+    op: Binary,
+    y: Var<'t, T>,
+    rule: BroadcastRule,
+    at: Site,
+) -> Result<Var<'t, T>, Error> {
+    let mut record = x.tape.record.borrow_mut();
+    let (shapes, numbers) = ([x, y].map(|x| record.shape(x.index)), [x, y].map(|x| record.node(x.index).shape));
+    let larger = match shapes {
+        [own, other] if compat::only_expands(other, own, rule) => 0,
+        [own, other] if rule != BroadcastRule::InPlace && compat::only_expands(own, other, rule) => 1,
+        _ => {
+            drop(record);
+            let (x, y) = x.broadcast_with(&y, rule, at)?;
+            return x.apply_binary(op, &y, at);
+        }
+    };
+    let (mut inputs, shape) = ([x.index, y.index], numbers[larger]);
+    let expanded = record.push(Op::Expand, [inputs[1 - larger]], shape, Some(at.location));
+    inputs[1 - larger] = expanded.ok_or_else(|| Error::TapeFull { at })?;
+    let index = record.push(Op::Binary(op), inputs, shape, Some(at.location)).ok_or_else(|| Error::TapeFull { at })?;
+    Ok(x.tape.var_of(index))
 }
 
 /// Records the values of `x` with the derivative Σ slope · d input over the pairs (input, slope) in `terms`. The slope `None` stands for 1.
@@ -273,6 +318,29 @@ mod tests {
     use wengert_tensor::prelude::*;
 
     use crate::{Error, Tape};
+
+    /// Checks the number of recorded nodes: an expansion and an operation for different shapes, and also a leaf for a number.
+    #[test]
+    fn operands_are_expanded_once() {
+        let tape = Tape::<f64>::new();
+        let x = tape.var(&Tensor::from([[1.0, 2.0], [3.0, 4.0]]));
+        let row = tape.var(&Tensor::from([10.0, 20.0]));
+        let number = tape.var(&Tensor::scalar(0.5));
+        let before = tape.len();
+        let sums = [x + row, row + x, x + row.unsqueeze(0)];
+        assert_eq!(tape.len() - before, 7);
+        assert!(sums.iter().all(|sum| sum.value() == Tensor::from([[11.0, 22.0], [13.0, 24.0]])));
+        let before = tape.len();
+        assert_eq!(
+            [number - row, 0.5 - row, row - 0.5].map(|y| y.value().to_vec()),
+            [[-9.5, -19.5], [-9.5, -19.5], [9.5, 19.5]]
+        );
+        assert_eq!(tape.len() - before, 8);
+        let before = tape.len();
+        assert_eq!([number * number, number * 2.0, 2.0 * number].map(|y| y.item()), [0.25, 1.0, 1.0]);
+        assert_eq!(tape.len() - before, 6);
+        assert!(x.try_add(tape.var(&Tensor::ones([3]))).is_err());
+    }
 
     #[test]
     fn views_of_expanded_variables_are_not_written_to() {

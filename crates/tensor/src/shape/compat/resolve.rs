@@ -35,6 +35,18 @@ pub fn accepts_equal(rule: BroadcastRule) -> bool {
     rule == BroadcastRule::Step || zero_dim_allowed()
 }
 
+/// Returns true if an operation only expands the array of shape `smaller` to the shape `larger`. The current compatibility rules then neither
+/// refuse the operation nor warn. If the result is false, the caller must call [`resolve`].
+#[inline]
+pub fn only_expands(smaller: &Shape, larger: &Shape, rule: BroadcastRule) -> bool {
+    if !broadcast::expands(smaller, larger) {
+        return false;
+    }
+    let is_silent =
+        |rules: Rules| rules.broadcast_warning == BroadcastWarning::Off || !rules.when.holds(smaller, larger, larger);
+    rule == BroadcastRule::Step || rules::never_strict() && is_silent(Rules::current())
+}
+
 /// Decides how two operands of shapes `x` and `y` get a common shape, and reports a warning if the compatibility rules ask for one.
 /// Operations that combine two arrays element by element call this function, unless the shapes are equal and [`accepts_equal`] is true.
 ///
@@ -182,6 +194,24 @@ mod tests {
         let (at, rule) = (Site::here("add_"), BroadcastRule::InPlace);
         assert!(matches!(resolve(&shape(&[4, 1]), &shape(&[4]), rule, at), Err(Error::InPlaceShape { .. })));
         assert!(matches!(resolve(&shape(&[1, 4]), &shape(&[4]), rule, at), Err(Error::Denied { .. })));
+    }
+
+    /// Checks that `only_expands` is true only where `resolve` expands one operand without a warning.
+    #[test]
+    fn silent_expansions_need_no_resolution() {
+        let shapes = [&[][..], &[1], &[4], &[4, 1], &[1, 4], &[4, 4], &[1, 1], &[3, 4]].map(shape);
+        let rules = [Rules::pytorch(), Rules::pytorch().deny().when(Condition::Backward), Rules::pytorch().deny()];
+        let mut count = 0;
+        for rules in rules {
+            let _rules = rules.scope();
+            for (x, y) in shapes.iter().flat_map(|x| shapes.iter().map(move |y| (x, y))) {
+                let silent = only_expands(y, x, BroadcastRule::Operation);
+                let resolved = resolve(x, y, BroadcastRule::Operation, Site::here("add"));
+                assert!(!silent || resolved == Ok(Resolved::Broadcast(x.clone())), "{x} {y}");
+                count += usize::from(silent && x != y);
+            }
+        }
+        assert!(count > 20 || !rules::never_strict(), "{count}");
     }
 
     #[test]
