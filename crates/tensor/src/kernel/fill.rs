@@ -50,13 +50,14 @@ pub(crate) fn spread<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usiz
         }
         return;
     }
-    if whole && (2..=MAX_SHORT_ROW).contains(&row) && space.depth() > 1 && inner != 0 {
+    if whole && row > 1 && space.depth() > 1 && (inner == 1 || inner != 0 && row <= MAX_SHORT_ROW) {
         return gather_rows(space, data, start, out);
     }
     fill_by_segments(space, data, start, out);
 }
 
-/// Does the same as [`spread`], for whole rows of 2 to [`MAX_SHORT_ROW`] elements. Runs one loop for all rows of the second innermost loop.
+/// Does the same as [`spread`], for whole rows of at least 2 elements. Rows of more than [`MAX_SHORT_ROW`] elements must have adjacent
+/// elements. Runs one loop for all rows of the second innermost loop.
 fn gather_rows<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out: &mut [T]) {
     let outer = space.depth() - 2;
     let ((height, [down]), (row, [across])) = (space.loop_of(outer), space.loop_of(outer + 1));
@@ -64,7 +65,11 @@ fn gather_rows<T: Copy>(space: &IterationSpace<1>, data: &[T], start: usize, out
     while !rest.is_empty() {
         let rows = (height - number % height).min(rest.len() / row);
         let (now, later) = rest.split_at_mut(rows * row);
-        rows_of_constant(data, space.position(0, number * row), (down, across), row, now);
+        let position = space.position(0, number * row);
+        match row {
+            ..=MAX_SHORT_ROW => rows_of_constant(data, position, (down, across), row, now),
+            _ => copy_matrix(data, now, [position, 0], [down, row as isize], [rows, row]),
+        }
         (number, rest) = (number + rows, later);
     }
 }
@@ -124,7 +129,7 @@ pub(crate) fn repeat<T: Copy>(row: &[T], start: usize, out: &mut [T]) {
 }
 
 /// Splits `out` into rows of `row` elements, and fills each row with copies of one value: row `i` with value `i` of `values`.
-fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) {
+pub(crate) fn by_rows<T: Copy>(row: usize, values: impl Iterator<Item = T>, out: &mut [T]) {
     fn rows<T: Copy, const N: usize>(values: impl Iterator<Item = T>, out: &mut [T]) {
         out.as_chunks_mut::<N>().0.iter_mut().zip(values).for_each(|(out, value)| *out = [value; N]);
     }
@@ -189,6 +194,50 @@ pub(crate) fn scatter<T: Copy>(space: &IterationSpace<1>, values: &[T], start: u
         write_strided(now, position, stride, data);
         left = later;
     });
+}
+
+/// Returns true if the innermost loop of both operands visits adjacent elements.
+pub(crate) fn has_adjacent_elements(space: &IterationSpace<2>) -> bool {
+    space.loop_of(space.depth() - 1).1 == [1, 1]
+}
+
+/// Copies the elements of the first operand, which are in `from`, to the elements of the second operand in `to`. The innermost loop of both
+/// operands must visit [adjacent elements](has_adjacent_elements).
+pub(crate) fn copy_rows<T: Copy>(space: &IterationSpace<2>, from: &[T], to: &mut [T]) {
+    let depth = space.depth();
+    let (row, _) = space.loop_of(depth - 1);
+    let (rows, steps) = if depth > 1 { space.loop_of(depth - 2) } else { (1, [0, 0]) };
+    let count = rows * row;
+    for start in (0..space.numel()).step_by(count.max(1)) {
+        copy_matrix(from, to, [0, 1].map(|operand| space.position(operand, start)), steps, [rows, row]);
+    }
+}
+
+crate::scalar::cpu::dispatched! {
+    /// Copies a matrix whose rows have adjacent elements in `from` and in `to`. `starts` has the positions of the first elements, `steps` the
+    /// distances between rows, and `sizes` the number of rows and of columns.
+    fn copy_matrix<T: Copy>(from: &[T], to: &mut [T], starts: [usize; 2], steps: [isize; 2], sizes: [usize; 2]) {
+        let [rows, row] = sizes;
+        for i in 0..rows as isize {
+            let [from_start, to_start] =
+                [0, 1].map(|operand| (starts[operand] as isize + i * steps[operand]) as usize);
+            let (from, to) = (&from[from_start..from_start + row], &mut to[to_start..to_start + row]);
+            // Two copies of a fixed size cover a row of up to twice this size.
+            let copied = match row {
+                ..=MAX_LOOP_COPY => {
+                    copy_short(from, to);
+                    true
+                }
+                17..=32 => copy_ends::<T, 16>(from, to),
+                33..=64 => copy_ends::<T, 32>(from, to),
+                65..=128 => copy_ends::<T, 64>(from, to),
+                _ => false,
+            };
+            if !copied {
+                cpu::copy(from, to);
+            }
+        }
+    }
 }
 
 /// Writes `values` to elements of `data` that are `stride` apart. `position` is the index of the first of them.
@@ -324,6 +373,40 @@ mod tests {
                 copy_strided(&x, first, stride, &mut got);
                 let expected = (0..count as isize).map(|i| first as isize + i * stride);
                 assert!(expected.eq(got.iter().copied()), "{stride} {count} {more}: {got:?}");
+            }
+        }
+    }
+
+    /// Copies windows of `[2, 3, row]` elements between arrays with longer rows, and compares each element. The planes of the operand may be in
+    /// reverse order.
+    #[test]
+    fn rows_of_any_length_are_copied() {
+        for row in [1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 64, 65, 127, 128, 129, 300] {
+            let window = |more: usize| {
+                let whole = Layout::contiguous(Shape::from([4, 5, row + more]));
+                whole.slice(0, 1, 2, 1).slice(1, 1, 3, 1).slice(2, more / 2, row, 1)
+            };
+            let data: Vec<usize> = (0..4 * 5 * (row + 5)).collect();
+            for (from, to) in [(5, 0), (0, 3), (2, 2), (0, 0)] {
+                let (to, mut out) = (window(to), vec![usize::MAX; 4 * 5 * (row + to)]);
+                for from in [window(from), window(from).flip(&[0])] {
+                    let space = IterationSpace::new(to.shape(), [&from, &to]);
+                    if row > 1 {
+                        assert!(has_adjacent_elements(&space));
+                    } else if !has_adjacent_elements(&space) {
+                        continue;
+                    }
+                    let mut expected = vec![usize::MAX; out.len()];
+                    (0..space.numel()).for_each(|i| expected[space.position(1, i)] = data[space.position(0, i)]);
+                    out.fill(usize::MAX);
+                    copy_rows(&space, &data, &mut out);
+                    assert_eq!(out, expected, "rows of {row}");
+                    // The same elements in row-major order.
+                    let space = IterationSpace::new(to.shape(), [&from]);
+                    let mut block = vec![usize::MAX; 6 * row];
+                    spread(&space, &data, 0, &mut block);
+                    assert!((0..6 * row).all(|i| block[i] == data[space.position(0, i)]), "rows of {row}");
+                }
             }
         }
     }

@@ -6,7 +6,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::fill::{copy_strided, write_strided};
+use crate::kernel::fill::{self, copy_strided, write_strided};
 use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
 use crate::memory::partition;
@@ -238,6 +238,20 @@ crate::scalar::cpu::dispatched! {
     }
 }
 
+/// Writes `x` to a part of `out`: along dimension `axis`, to the indices from `start` on. Writes zeros to the other elements of `out`, which is
+/// row-major and has `size` indices along this dimension. In the other dimensions, it has the sizes of `x`.
+pub(crate) fn embed_slice<T: Element>(x: Source<T>, (axis, start, size): (usize, usize, usize), out: &mut [T]) {
+    let shape = x.layout.shape();
+    let inner: usize = shape[axis + 1..].iter().product();
+    let (first, end) = (start * inner, (start + shape[axis]) * inner);
+    for row in out.chunks_exact_mut((size * inner).max(1)) {
+        row[..first].fill(T::ZERO);
+        row[end..].fill(T::ZERO);
+    }
+    let window = Layout::contiguous(shape.with_size(axis, size)).slice(axis, start, shape[axis], 1);
+    embed(x, &window, false, out);
+}
+
 /// Writes each element of `x` to its position in `window`, a layout over `out` with the shape of `x`. Callers pass zeros in `out`. If
 /// `shared` is true, several elements may have the same position, and all elements are added to `out`. Otherwise the elements are stored,
 /// because the sum of 0 and an element -0 would be 0.
@@ -245,14 +259,17 @@ pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out
     if window.numel() == 0 {
         return;
     }
+    if !shared {
+        let space = IterationSpace::new(window.shape(), [x.layout, window]);
+        if fill::has_adjacent_elements(&space) {
+            return fill::copy_rows(&space, x.data, out);
+        }
+    }
     let space = IterationSpace::new(window.shape(), [window, x.layout]);
     let (run, [to_step, from_step]) = space.loop_of(space.depth() - 1);
     let (mut terms, mut sums) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
     let place = |position: usize, i: usize, step: isize| (position as isize + i as isize * step) as usize;
     space.for_each_row(&mut |[to, from]| {
-        if let (false, 1, 1) = (shared, to_step, from_step) {
-            return out[to..to + run].copy_from_slice(&x.data[from..from + run]);
-        }
         for first in (0..run).step_by(BLOCK) {
             let (terms, sums) = (&mut terms[..BLOCK.min(run - first)], &mut sums[..BLOCK.min(run - first)]);
             let (to, from) = (place(to, first, to_step), place(from, first, from_step));
@@ -292,6 +309,24 @@ pub(crate) fn embed_windows<T: Element>(x: Source<T>, window: &Layout, axis: usi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Shape;
+
+    #[test]
+    fn a_slice_is_written_with_zeros_around_it() {
+        let data: Vec<f32> = (0..4 * 5 * 6).map(|k| k as f32 - 7.5).collect();
+        let whole = Layout::contiguous(Shape::from([4, 5, 6]));
+        for layout in [whole.permute(&[2, 0, 1]), whole.slice(2, 1, 3, 1), whole.flip(&[1]), whole] {
+            let x = Source { data: &data, layout: &layout };
+            for (axis, start, more) in [(0, 0, 0), (0, 2, 3), (1, 0, 1), (1, 4, 4), (2, 1, 2), (2, 3, 3)] {
+                let size = layout.shape()[axis] + more;
+                let result = Layout::contiguous(layout.shape().with_size(axis, size));
+                let (mut expected, mut out) = (vec![0f32; result.numel()], vec![f32::NAN; result.numel()]);
+                embed(x, &result.slice(axis, start, layout.shape()[axis], 1), false, &mut expected);
+                embed_slice(x, (axis, start, size), &mut out);
+                assert_eq!(out, expected, "{layout:?} at {start} of dimension {axis}");
+            }
+        }
+    }
 
     #[test]
     fn indices_are_checked_against_a_size() {

@@ -16,6 +16,7 @@ use crate::engine::bound::{Binding, BoundProgram, run_bound};
 use crate::engine::elementwise;
 use crate::engine::plan::steps::{ConcatBuffers, OperandRef, Step, Work};
 use crate::engine::program::Program;
+use crate::kernel::fill;
 use crate::kernel::matmul::matrix::{Matrix, Sizes};
 use crate::kernel::source::Source;
 use crate::memory::available::AllocationError;
@@ -79,9 +80,8 @@ enum OperationKind {
     Program(Rc<SharedProgram>, SmallVec<[Argument; 4]>),
     /// A batch of products of two matrices.
     Products(Box<Products>),
-    /// Copies of operands into the result, in order. Each copy is written to the positions of its layout, counted from the operation's
-    /// `start`. An operand that is a number fills the whole result. The last field is the number of elements of the result.
-    Copies(Vec<(Operand, Layout)>, usize),
+    /// Writes that together produce the result, in order. The last field is the number of elements of the result.
+    Writes(Vec<PreparedWrite>, usize),
 }
 
 /// A fused program and its binding. The steps of a recurrence often run equal programs on operands with equal layouts. They share the
@@ -126,7 +126,42 @@ struct Matrices {
     column_stride: isize,
 }
 
-/// An operand of a copy, or of a step that is being compiled.
+/// A write of some elements of an operation's result. Positions in the result count from the operation's `start`.
+#[derive(Debug)]
+enum PreparedWrite {
+    /// Fills the whole result with a number.
+    Number(f64),
+    /// Copies rows of adjacent elements. The fields are the index of an input, or `None` for the region's memory, and the loops over the
+    /// operand and the result.
+    Rows(Option<usize>, IterationSpace<2>),
+    /// Copies elements to the positions of a layout.
+    Elements(Location, Layout),
+}
+
+impl PreparedWrite {
+    /// Returns the copy of the elements at `location` to the positions of `to`.
+    fn new(location: Location, to: Layout) -> Self {
+        let space = IterationSpace::new(to.shape(), [&location.layout, &to]);
+        if fill::has_adjacent_elements(&space) {
+            PreparedWrite::Rows(location.input, space)
+        } else {
+            PreparedWrite::Elements(location, to)
+        }
+    }
+
+    /// Writes the elements to `out`, given the inputs' elements and the region's memory.
+    fn run<T: Float>(&self, inputs: &[&[T]], memory: &[T], out: &mut [T]) {
+        match self {
+            PreparedWrite::Number(value) => out.fill(T::from_f64(*value)),
+            PreparedWrite::Rows(input, space) => {
+                fill::copy_rows(space, input.map_or(memory, |input| inputs[input]), out);
+            }
+            PreparedWrite::Elements(location, to) => elementwise::assign(out, to, location.source(inputs, memory)),
+        }
+    }
+}
+
+/// An operand of a step that is being compiled.
 #[derive(Clone, Debug)]
 enum Operand {
     Number(f64),
@@ -139,10 +174,24 @@ pub(super) fn find(steps: &[Step], concatenations: &ConcatBuffers, is_root: &[bo
     for (number, step) in steps.iter().enumerate() {
         buffers(&step.reads).for_each(|buffer| last_reader[buffer as usize] = number);
     }
-    let mut regions = Vec::new();
+    let mut regions: Vec<Region> = Vec::new();
     let (mut start, mut elements) = (0, 0);
+    // For each buffer, the position of the step that writes it.
+    let mut writers = vec![0; is_root.len()];
     for number in 0..=steps.len() {
-        let size = steps.get(number).and_then(|step| written_numel(step, concatenations));
+        let size = steps.get(number).and_then(|step| {
+            step.writes.iter().for_each(|&buffer| writers[buffer as usize] = number);
+            // A step outside of all regions writes its operand directly into the memory of a concatenation, so it is not copied.
+            let is_regional = |source: &OperandRef| match source.buffer().map(|buffer| writers[buffer as usize]) {
+                Some(writer) if writer < start => {
+                    let after = regions.partition_point(|region| region.steps.start <= writer);
+                    after.checked_sub(1).is_some_and(|region| regions[region].steps.contains(&writer))
+                }
+                writer => writer.is_some(),
+            };
+            let is_in_place = matches!(step.work, Work::Cat { in_place: Some(_), .. });
+            written_numel(step, concatenations).filter(|_| !is_in_place || step.reads.iter().all(is_regional))
+        });
         if let Some(size) = size.filter(|size| elements + size <= MAX_REGION_LEN) {
             elements += size;
             continue;
@@ -184,7 +233,8 @@ fn written_numel(step: &Step, concatenations: &ConcatBuffers) -> Option<usize> {
             let work = left.iter().fold(columns, |work, &size| work.saturating_mul(size));
             (1..=MAX_REGION_PRODUCT).contains(&work).then(|| small(Shape::of_product(left, right).numel()))?
         }
-        Work::Cat { shapes, in_place: None, .. } if shapes.iter().all(|shape| shape.numel() > 0) => {
+        // A region copies the operands. This takes less time than a tensor for each operand.
+        Work::Cat { shapes, .. } if shapes.iter().all(|shape| shape.numel() > 0) => {
             small(shapes.iter().map(|shape| shape.numel()).sum())
         }
         Work::Embed(view, [from, to]) if !view.may_repeat() && from.numel() > 0 => small(to.numel()),
@@ -345,7 +395,7 @@ impl Compilation {
                         // Only a reshape needs a copy. The copy has the operand's shape, and is row-major.
                         let layout = Layout::contiguous(from.clone());
                         let to = view.apply(&layout)?.shape().clone();
-                        self.add_copies(vec![(Operand::Elements(whole), layout)], &to, step.writes[0]);
+                        self.add_writes(vec![PreparedWrite::new(whole, layout)], &to, step.writes[0]);
                     }
                 }
             }
@@ -353,19 +403,19 @@ impl Compilation {
                 let whole = self.elements(&step.reads[0], from)?;
                 let layout = view.apply(&whole.layout)?;
                 let (shape, to) = (layout.shape().clone(), Layout::contiguous(layout.shape().clone()));
-                self.add_copies(vec![(Operand::Elements(Location { layout, ..whole }), to)], &shape, step.writes[0]);
+                self.add_writes(vec![PreparedWrite::new(Location { layout, ..whole }, to)], &shape, step.writes[0]);
             }
-            Work::Cat { axis, shapes, in_place: None } => {
+            Work::Cat { axis, shapes, .. } => {
                 let mut shape = shapes[0].clone();
                 shape[*axis] = shapes.iter().map(|part| part[*axis]).sum();
                 let whole = Layout::contiguous(shape.clone());
-                let (mut copies, mut start) = (Vec::with_capacity(shapes.len()), 0);
+                let (mut writes, mut start) = (Vec::with_capacity(shapes.len()), 0);
                 for (read, part) in step.reads.iter().zip(shapes) {
                     let to = whole.slice(*axis, start, part[*axis], 1);
-                    copies.push((Operand::Elements(self.elements(read, part)?), to));
+                    writes.push(PreparedWrite::new(self.elements(read, part)?, to));
                     start += part[*axis];
                 }
-                self.add_copies(copies, &shape, step.writes[0]);
+                self.add_writes(writes, &shape, step.writes[0]);
             }
             Work::Product([left, right]) => self.add_products(step, [left, right], None)?,
             Work::AddedProduct([left, right, sum]) => {
@@ -374,11 +424,10 @@ impl Compilation {
             }
             Work::Embed(view, [from, to]) => {
                 let window = view.apply(&Layout::contiguous(to.clone()))?;
-                let x = Operand::Elements(self.elements(&step.reads[0], from)?);
-                let zeros = (Operand::Number(0.0), Layout::contiguous(to.clone()));
-                self.add_copies(vec![zeros, (x, window)], to, step.writes[0]);
+                let copy = PreparedWrite::new(self.elements(&step.reads[0], from)?, window);
+                self.add_writes(vec![PreparedWrite::Number(0.0), copy], to, step.writes[0]);
             }
-            Work::Cat { .. } | Work::Reduce(..) | Work::Node(..) => return None,
+            Work::Reduce(..) | Work::Node(..) => return None,
         }
         Some(())
     }
@@ -446,9 +495,9 @@ impl Compilation {
         Some(())
     }
 
-    /// Adds copies that together write the value of `buffer`, which has the shape `shape`.
-    fn add_copies(&mut self, copies: Vec<(Operand, Layout)>, shape: &Shape, buffer: u32) {
-        self.operations.push(Operation { start: self.len, kind: OperationKind::Copies(copies, shape.numel()) });
+    /// Adds writes that together produce the value of `buffer`, which has the shape `shape`.
+    fn add_writes(&mut self, writes: Vec<PreparedWrite>, shape: &Shape, buffer: u32) {
+        self.operations.push(Operation { start: self.len, kind: OperationKind::Writes(writes, shape.numel()) });
         self.allocate(buffer, &Layout::contiguous(shape.clone()));
     }
 
@@ -474,10 +523,10 @@ impl Compilation {
     fn elements(&mut self, source: &OperandRef, shape: &Shape) -> Option<Location> {
         let Location { input, layout } = match self.operand(source) {
             Operand::Elements(location) => location,
-            number => {
+            Operand::Number(number) => {
                 let layout = Layout::contiguous(Shape::scalar()).with_offset(self.len);
-                let copies = vec![(number, Layout::contiguous(Shape::scalar()))];
-                self.operations.push(Operation { start: self.len, kind: OperationKind::Copies(copies, 1) });
+                let writes = vec![PreparedWrite::Number(number)];
+                self.operations.push(Operation { start: self.len, kind: OperationKind::Writes(writes, 1) });
                 self.len += 1;
                 Location { input: None, layout }
             }
@@ -551,14 +600,8 @@ fn execute<T: Float>(compiled: &Compiled, inputs: &[&[T]], memory: &mut [T]) -> 
                     T::standalone_product(*sizes, x, y, out)?;
                 }
             }
-            OperationKind::Copies(copies, len) => {
-                let out = &mut after[..*len];
-                for (operand, to) in copies {
-                    match operand {
-                        Operand::Number(value) => out.fill(T::from_f64(*value)),
-                        Operand::Elements(location) => elementwise::assign(out, to, location.source(inputs, before)),
-                    }
-                }
+            OperationKind::Writes(writes, len) => {
+                writes.iter().for_each(|write| write.run(inputs, before, &mut after[..*len]));
             }
         }
     }

@@ -178,6 +178,14 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Error> {
+        // If most of the result is copied, zeros are written only around the copies.
+        if let View::Slice { axis, start, len, step: 1 } = view
+            && 2 * len >= shape[axis]
+        {
+            return Tensor::build(shape, at, |out| {
+                gather::embed_slice(self.source(), (axis, start, shape[axis]), out);
+            });
+        }
         Tensor::build_on_zeros(shape, at, |out| {
             let Some(window) = view.apply(&Layout::contiguous(shape.clone())) else {
                 unreachable!("a contiguous layout has every view")
