@@ -10,7 +10,7 @@ use crate::engine::program::{Output, Program};
 use crate::engine::run_blocks::ReducedOutput;
 use crate::engine::tiling::Tiling;
 use crate::kernel::elementwise::operand::Operand;
-use crate::kernel::rows;
+use crate::kernel::{fill, rows};
 use crate::memory::available::AllocationError;
 use crate::scalar::instruction::Instruction;
 use crate::thresholds::blocks::{
@@ -86,7 +86,7 @@ pub(crate) fn run<T: Float>(
                     numbers.iter().enumerate().for_each(put);
                 }
                 Output::PerRow(number) => {
-                    result.iter_mut().zip(value(*number).iter().step_by(row)).for_each(|(to, &from)| *to = from);
+                    result.iter_mut().zip(value(*number).chunks_exact(row)).for_each(|(to, from)| *to = from[0]);
                 }
                 Output::Reduced(..) => {}
             }
@@ -142,7 +142,10 @@ fn compute_block<T: Float>(
             let totals = &mut spare[..count / row];
             T::reduce_each(op, &before[x as usize * block_len..][..count], row, row, totals);
             let (own, rest) = out.split_at_mut(count);
-            own.chunks_exact_mut(row).zip(&*totals).for_each(|(out, &total)| out.fill(total));
+            match row {
+                1 => copy(totals, own),
+                _ => fill::by_rows(row, totals.iter().copied(), own),
+            }
             rest.fill(T::ONE);
         }
     }
