@@ -27,6 +27,8 @@ pub enum Formula {
     Threshold { threshold: f64, value: f64 },
     /// (x - y)².
     SquaredDifference,
+    /// x / y, rounded toward 0.
+    TruncatedQuotient,
     /// |x - y|.
     Distance,
     /// c (d - c/2) / divisor for the difference d = x - y, where c is d clamped to ±`delta`.

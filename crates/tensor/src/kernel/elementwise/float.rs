@@ -14,7 +14,7 @@ use crate::kernel::elementwise::operand::{Operand, RowBroadcast};
 use crate::scalar::cpu::dispatched;
 use crate::scalar::formula::Formula;
 use crate::scalar::instruction::Instruction;
-use crate::scalar::math::{FloatMath, angles, is_nan, larger, smaller, wide};
+use crate::scalar::math::{FloatMath, angles, double, is_nan, larger, smaller, wide};
 use crate::scalar::special;
 use crate::thresholds::blocks::BLOCK;
 use crate::{Binary, Compare, DType, Unary};
@@ -384,10 +384,15 @@ fn is_narrow<T: FloatMath, const FMA: bool>() -> bool {
     FMA && T::DTYPE == DType::F32
 }
 
-/// Computes [`wide::fmod_of_short_quotient`] for elements of f32, by conversion to f64 and back.
+/// Computes [`wide::fmod_of_short_quotient`] for elements of f32, by conversion to f64 and back, and [`double::fmod_of_short_quotient`] for
+/// elements of f64.
 #[inline(always)]
 fn fmod_of_short_quotient<T: FloatMath>(x: T, y: T) -> T {
-    T::from_f64(wide::fmod_of_short_quotient(x.to_f64(), y.to_f64()))
+    let (x, y) = (x.to_f64(), y.to_f64());
+    T::from_f64(match T::DTYPE {
+        DType::F32 => wide::fmod_of_short_quotient(x, y),
+        _ => double::fmod_of_short_quotient(x, y),
+    })
 }
 
 /// Makes a closure that is always inlined: from its arguments and its body, or from a function of one argument. A function passed by name
@@ -485,11 +490,12 @@ fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Ope
         Binary::Atan2 if is_narrow::<T, FMA>() => map_binary(x, y, out, narrowed!(x, y => angles::atan2::<FMA>(x, y))),
         Binary::Atan2 => map_binary_library(x, y, out, T::atan2),
         Binary::Hypot if is_narrow::<T, FMA>() => map_binary(x, y, out, widened!(x, y => wide::hypot(x, y))),
+        Binary::Hypot if FMA => map_binary_corrected(x, y, out, widened!(x, y => double::hypot(x, y)), T::hypot),
         Binary::Hypot => map_binary_library(x, y, out, T::hypot),
         Binary::Copysign => map_binary(x, y, out, |x, y| x.copysign(y)),
-        Binary::Fmod if is_narrow::<T, FMA>() => map_binary_corrected(x, y, out, fmod_of_short_quotient, T::rem),
+        Binary::Fmod if FMA => map_binary_corrected(x, y, out, fmod_of_short_quotient, T::rem),
         Binary::Fmod => map_binary_library(x, y, out, T::rem),
-        Binary::Remainder if is_narrow::<T, FMA>() => {
+        Binary::Remainder if FMA => {
             map_binary_corrected(
                 x,
                 y,
@@ -499,7 +505,7 @@ fn other_binary<T: FloatMath, const FMA: bool>(op: Binary, x: Operand<T>, y: Ope
             );
         }
         Binary::Remainder => map_binary_library(x, y, out, exact_remainder),
-        Binary::FloorDivide if is_narrow::<T, FMA>() => {
+        Binary::FloorDivide if FMA => {
             map_binary_corrected(
                 x,
                 y,
@@ -697,6 +703,7 @@ dispatched! {
                 let (threshold, value) = (T::from_f64(threshold), T::from_f64(value));
                 map_unary(operand(0), out, |x| if x <= threshold { value } else { x });
             }
+            Formula::TruncatedQuotient => map_binary(operand(0), operand(1), out, #[inline(always)] |x, y| (x / y).trunc()),
             Formula::SquaredDifference => map_binary(operand(0), operand(1), out, |x, y| (x - y) * (x - y)),
             Formula::Distance => map_binary(operand(0), operand(1), out, |x, y| (x - y).abs()),
             Formula::Huber { delta, divisor } => {

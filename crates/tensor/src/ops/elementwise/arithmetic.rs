@@ -74,8 +74,7 @@ pub trait Arithmetic: TensorLike {
         let at = Site::here("div_trunc");
         check_number(Binary::Div, &other, at)?;
         let (x, y) = broadcast_two(self, other, at)?;
-        let quotient = x.apply_binary(Binary::Div, &y, at)?;
-        quotient.apply_unary(Unary::Trunc, at)
+        x.apply_div_trunc(&y, at)
     }
 
     /// Returns `self / other`, rounded down. Infinities follow Python: -3/∞ is -1, and ∞/3 is NaN. Derivative 0. Refuses division of

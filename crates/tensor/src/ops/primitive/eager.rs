@@ -139,6 +139,10 @@ impl<T: Element> TensorLike for Tensor<T> {
         binary(op, self.shape(), self.source(), Source { data: &other, layout: &layout }, at)
     }
 
+    fn apply_div_trunc(&self, other: &Self, at: Site) -> Result<Self, Error> {
+        T::element_instance::<TruncatedQuotients>()(self, other, at)
+    }
+
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Tensor<bool>, Error> {
         build_in_operand_order(self.shape(), at, [self.layout(), other.layout()], |[x, y], out| {
             elementwise::compare(op, self.source().with_layout(x), other.source().with_layout(y), out);
@@ -351,6 +355,29 @@ impl<T: Element> Tensor<T> {
             }
             Ok(())
         })
+    }
+}
+
+/// The functions that compute [`apply_div_trunc`](TensorLike::apply_div_trunc). For floating-point numbers, one loop divides and rounds.
+struct TruncatedQuotients;
+
+impl ElementInstances for TruncatedQuotients {
+    type Of<T: Element> = fn(&Tensor<T>, &Tensor<T>, Site) -> Result<Tensor<T>, Error>;
+
+    fn f32() -> Self::Of<f32> {
+        |x, y, at| compute_formula(Formula::TruncatedQuotient, [x, y], at)
+    }
+
+    fn f64() -> Self::Of<f64> {
+        |x, y, at| compute_formula(Formula::TruncatedQuotient, [x, y], at)
+    }
+
+    fn i64() -> Self::Of<i64> {
+        Self::generic::<i64>()
+    }
+
+    fn generic<T: Element>() -> Self::Of<T> {
+        |x, y, at| x.apply_binary(Binary::Div, y, at)?.apply_unary(Unary::Trunc, at)
     }
 }
 

@@ -239,6 +239,12 @@ pub trait TensorLike: IntoArray<Array = Self> + Clone + Sized {
         self.apply_binary(op, &number, at)
     }
 
+    /// Divides each pair of elements and rounds the quotient toward 0. The shapes are equal.
+    #[doc(hidden)]
+    fn apply_div_trunc(&self, other: &Self, at: Site) -> Result<Self> {
+        self.apply_binary(Binary::Div, other, at)?.apply_unary(Unary::Trunc, at)
+    }
+
     /// Compares each pair of elements. The shapes are equal.
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self::Mask>;
 

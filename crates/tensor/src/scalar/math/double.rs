@@ -90,6 +90,37 @@ fn scaled_tail<const FMA: bool>(y: f64, square: f64) -> f64 {
     above / below
 }
 
+/// Returns the exact remainder of the division of `x` by `y`, with the sign of `x`, if the processor has FMA instructions. Returns NaN if the
+/// quotient has 53 bits or more, or if `y` is 0, infinite or NaN. Only the quotient is rounded, so it can be an integer that is larger than
+/// the exact quotient. The remainder for this integer, and the remainder itself, are multiples of the last place of `y` below `y`.
+#[inline(always)]
+pub(crate) fn fmod_of_short_quotient(x: f64, y: f64) -> f64 {
+    const LIMIT: f64 = (1u64 << 52) as f64;
+    let quotient = x / y;
+    let rest = (-quotient.trunc()).mul_add(y, x);
+    let is_beyond = if x < 0.0 { rest > 0.0 } else { rest < 0.0 };
+    let rest = if is_beyond { rest + y.abs().copysign(x) } else { rest };
+    let short = (quotient.abs() < LIMIT) & (y.abs() < f64::INFINITY);
+    if short { rest.copysign(x) } else { f64::NAN }
+}
+
+/// Computes √(x² + y²) if the processor has FMA instructions and the larger magnitude is between 2⁻⁴⁵⁰ and 2⁵⁰⁰; error at most 1 unit in
+/// the last place. Returns NaN for other arguments. One step of Newton's method corrects the root by the rounding errors of the squares.
+#[inline(always)]
+pub(crate) fn hypot(x: f64, y: f64) -> f64 {
+    const LOW: f64 = f64::from_bits((1023 - 450) << 52);
+    const HIGH: f64 = f64::from_bits((1023 + 500) << 52);
+    let (x, y) = (x.abs(), y.abs());
+    let (larger, smaller) = (if y > x { y } else { x }, if y > x { x } else { y });
+    let (large, small) = (larger * larger, smaller * smaller);
+    let root = (large + small).sqrt();
+    let product = root * root;
+    let low = larger.mul_add(larger, -large) + smaller.mul_add(smaller, -small) - root.mul_add(root, -product);
+    let error = ((large - product) + small) + low;
+    let supported = (larger > LOW) & (larger < HIGH) & (smaller < HIGH);
+    if supported { root + error / (root + root) } else { f64::NAN }
+}
+
 impl FloatMath for f64 {
     from_std!(f64 u64);
 
@@ -337,5 +368,51 @@ impl FloatMath for f64 {
         let rest = (1.0 - sum) + r;
         let y = sum + expm1_rest::<true>(r).mul_add(r * r, rest + r_low);
         Self::scale_by_power(y, shifted)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn by_table(op: crate::Unary, x: &[f64], out: &mut [f64]) -> bool {
+        crate::scalar::math::tables::wide_unary(op, x, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fmod_of_short_quotient, hypot};
+
+    /// Tests dividends at and next to multiples of the divisor, where a rounded quotient may be a wrong integer.
+    #[test]
+    fn remainders_are_exact_or_nan() {
+        for divisor in [1.0f64, 3.0, -0.1, 7.7e-12, 1.999_999_999_999_999_8, 5.5e300, 5e-324, 3e-308] {
+            for factor in [0.0f64, 0.7, 1.0, 2.0, 3.0, 1e3, 8_388_609.0, 3e15, 1e17, f64::INFINITY, f64::NAN] {
+                let x = divisor * factor;
+                for x in [x, -x, x.next_up(), x.next_down(), -x.next_up()] {
+                    let got = fmod_of_short_quotient(x, divisor);
+                    if got.is_nan() {
+                        assert!(!(x / divisor).is_finite() || (x / divisor).abs() > 4e15, "{x} by {divisor}");
+                    } else {
+                        assert_eq!(got.to_bits(), (x % divisor).to_bits(), "{x} by {divisor}");
+                    }
+                }
+            }
+        }
+        assert!(fmod_of_short_quotient(1.0, f64::INFINITY).is_nan() && fmod_of_short_quotient(1.0, 0.0).is_nan());
+    }
+
+    #[test]
+    fn hypotenuses() {
+        for k in 1..20_000 {
+            let x = f64::from(k) * 0.731;
+            for y in [x, 1.0 / x, x * x, -x.sqrt(), 1e-200, 0.0] {
+                let (got, expected) = (hypot(x, y), libm::hypot(x, y));
+                assert!((got - expected).abs() <= expected.next_up() - expected, "{x} {y}: {got} {expected}");
+                assert_eq!(got.to_bits(), hypot(y, -x).to_bits());
+            }
+        }
+        for (x, y) in
+            [(f64::NAN, 1.0), (1.0, f64::NAN), (f64::INFINITY, 1.0), (0.0, 0.0), (1e-200, 1e-200), (1e200, 1.0)]
+        {
+            assert!(hypot(x, y).is_nan() && hypot(y, x).is_nan(), "{x} {y}");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Functions of `f32` that look up numbers in registers, on processors with AVX-512. One instruction selects 16 numbers out of the
-//! 16 in one register, or out of the 32 in two registers. The tables are computed in `f64` when a function is first used.
+//! Functions that look up numbers in registers, on processors with AVX-512: several of `f32`, and eˣ of `f64`. One instruction selects the
+//! elements of a register out of the numbers in one register, or out of the numbers in two registers. The tables are computed in `f64` when a function is first used.
 //!
 //! - tanh and Φ are piecewise polynomials: the magnitude of the argument selects one of 32 segments, each with its own polynomial. The
 //!   polynomial interpolates the function at the Chebyshev points of the segment. Looking up a coefficient costs no more than a
@@ -12,12 +12,17 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512, _CMP_EQ_OQ, _CMP_GE_OQ, _CMP_GT_OQ, _CMP_LE_OQ, _CMP_LT_OQ, _CMP_NLT_UQ, _MM_MANT_NORM_P75_1P5,
+    __m512, __m512d, _CMP_EQ_OQ, _CMP_GE_OQ, _CMP_GT_OQ, _CMP_LE_OQ, _CMP_LT_OQ, _CMP_NLT_UQ, _MM_MANT_NORM_P75_1P5,
     _MM_MANT_SIGN_NAN, _mm512_abs_ps, _mm512_add_ps, _mm512_and_ps, _mm512_castps_si512, _mm512_cmp_ps_mask,
     _mm512_fmadd_ps, _mm512_fmsub_ps, _mm512_fnmadd_ps, _mm512_getexp_ps, _mm512_getmant_ps, _mm512_loadu_ps,
     _mm512_mask_sub_ps, _mm512_maskz_rsqrt14_ps, _mm512_maskz_scalef_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_or_ps,
     _mm512_permutex2var_ps, _mm512_permutexvar_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_sqrt_ps,
     _mm512_srli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
+};
+use std::arch::x86_64::{
+    _mm512_add_pd, _mm512_castpd_si512, _mm512_cmp_pd_mask, _mm512_fmadd_pd, _mm512_fnmadd_pd, _mm512_loadu_pd,
+    _mm512_maskz_scalef_pd, _mm512_min_pd, _mm512_mul_pd, _mm512_permutex2var_pd, _mm512_set1_pd, _mm512_storeu_pd,
+    _mm512_sub_pd,
 };
 use std::array::from_fn;
 use std::f64::consts::PI;
@@ -29,6 +34,10 @@ use crate::{InstructionSet, Unary};
 
 /// The number of f32 elements in an AVX-512 register.
 const LANES: usize = 16;
+
+/// The number of f64 elements in an AVX-512 register.
+const WIDE_LANES: usize = 8;
+
 const SEGMENTS: usize = 2 * LANES;
 
 /// The number of coefficients of a polynomial.
@@ -211,6 +220,97 @@ fn exponentials(x: &[f32], out: &mut [f32]) {
         let power = _mm512_permutexvar_ps(_mm512_castps_si512(shifted), powers);
         _mm512_maskz_scalef_ps(is_nonzero, _mm512_fmadd_ps(power, q, power), n)
     });
+}
+
+/// The powers 2^(k/16) in f64, for k from 0 to 15, each as a sum of two numbers. The second table has the rounding errors of the first.
+static WIDE_POWERS: LazyLock<[[f64; LANES]; 2]> = LazyLock::new(|| {
+    let powers: [f64; LANES] = from_fn(|k| (k as f64 / LANES as f64).exp2());
+    let errors = from_fn(|k| {
+        // `square + rest` is the 16th power of the rounded number, with twice the digits of f64. The exact 16th power is 2^k.
+        let (mut square, mut rest) = (powers[k], 0.0);
+        for _ in 0..4 {
+            let product: f64 = square * square;
+            rest = square.mul_add(square, -product) + 2.0 * square * rest;
+            square = product;
+        }
+        let exact = (k as f64).exp2();
+        powers[k] * ((exact - square) - rest) / (16.0 * exact)
+    });
+    [powers, errors]
+});
+
+/// The coefficients of (eʳ - 1 - r)/r² for |r| up to (ln 2)/32, for f64.
+const WIDE_EXP: [f64; 5] =
+    [0.001_388_903_437_769_301_2, 0.008_333_449_724_528_355, 0.041_666_666_664_959_766, 0.166_666_666_653_011_44, 0.5];
+
+/// Computes a function of f64 over a block. Returns `false` and writes nothing if the instruction set in use is not AVX-512, or if the
+/// function has no table.
+pub(crate) fn wide_unary(op: Unary, x: &[f64], out: &mut [f64]) -> bool {
+    let is_computed = op == Unary::Exp && instruction_set() >= InstructionSet::Avx512;
+    if is_computed {
+        // SAFETY: the set in use is supported by the processor.
+        unsafe { wide_exponentials(x, out) };
+    }
+    is_computed
+}
+
+/// Computes eˣ of f64 like [`exponentials`]; error at most 1 unit in the last place.
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn wide_exponentials(x: &[f64], out: &mut [f64]) {
+    let [powers, errors] = WIDE_POWERS.each_ref().map(|row| load_wide_table(row));
+    let (chunks, rest) = x.as_chunks();
+    let (out_chunks, out_rest) = out.as_chunks_mut();
+    for (x, out) in chunks.iter().zip(out_chunks) {
+        store_wide(wide_exponential(load_wide(x), powers, errors), out);
+    }
+    if !rest.is_empty() {
+        let (mut x, mut out) = ([0.0; WIDE_LANES], [0.0; WIDE_LANES]);
+        x[..rest.len()].copy_from_slice(rest);
+        store_wide(wide_exponential(load_wide(&x), powers, errors), &mut out);
+        out_rest.copy_from_slice(&out[..rest.len()]);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn wide_exponential(x: __m512d, powers: [__m512d; 2], errors: [__m512d; 2]) -> __m512d {
+    let ((below, above), splat) = (f64::EXP_RANGE, |number: f64| _mm512_set1_pd(number));
+    let round = splat(f64::ROUND / LANES as f64);
+    let is_nonzero = _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(x, splat(below));
+    let x = _mm512_min_pd(splat(above), x);
+    let shifted = _mm512_fmadd_pd(x, splat(f64::LOG2_E), round);
+    let n = _mm512_sub_pd(shifted, round);
+    let r = _mm512_fnmadd_pd(n, splat(f64::LN_2_LOW), _mm512_fnmadd_pd(n, splat(f64::LN_2_HIGH), x));
+    let mut sum = splat(WIDE_EXP[0]);
+    for coefficient in &WIDE_EXP[1..] {
+        sum = _mm512_fmadd_pd(sum, r, splat(*coefficient));
+    }
+    let q = _mm512_fmadd_pd(sum, _mm512_mul_pd(r, r), r);
+    let fraction = _mm512_castpd_si512(shifted);
+    let power = _mm512_permutex2var_pd(powers[0], fraction, powers[1]);
+    let error = _mm512_permutex2var_pd(errors[0], fraction, errors[1]);
+    _mm512_maskz_scalef_pd(is_nonzero, _mm512_add_pd(power, _mm512_fmadd_pd(power, q, error)), n)
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn load_wide(x: &[f64; WIDE_LANES]) -> __m512d {
+    // SAFETY: the array has as many elements as the register.
+    unsafe { _mm512_loadu_pd(x.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn load_wide_table(row: &[f64; LANES]) -> [__m512d; 2] {
+    let (halves, _) = row.as_chunks();
+    [load_wide(&halves[0]), load_wide(&halves[1])]
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn store_wide(x: __m512d, out: &mut [f64; WIDE_LANES]) {
+    // SAFETY: the array has as many elements as the register.
+    unsafe { _mm512_storeu_pd(out.as_mut_ptr(), x) };
 }
 
 /// Two tables over 16 pieces of 0.75 .. 1.5. The highest four bits of a fraction select the piece. The first table has approximately the
@@ -449,6 +549,21 @@ mod tests {
         (f64::from(power.mul_add(q, power)) * f64::from(n.floor()).exp2()) as f32
     }
 
+    /// Computes eˣ like `wide_exponentials`, but for a single number.
+    fn naive_wide_exp(x: f64) -> f64 {
+        let x = if x > f64::EXP_RANGE.1 { f64::EXP_RANGE.1 } else { x };
+        let round = f64::ROUND / 16.0;
+        let shifted = x.mul_add(f64::LOG2_E, round);
+        let n = shifted - round;
+        let r = (-n).mul_add(f64::LN_2_LOW, (-n).mul_add(f64::LN_2_HIGH, x));
+        let sum = WIDE_EXP.into_iter().reduce(|sum, coefficient| sum.mul_add(r, coefficient)).unwrap();
+        let [power, error] = WIDE_POWERS.map(|row| row[shifted.to_bits() as usize % 16]);
+        let y = power + power.mul_add(sum.mul_add(r * r, r), error);
+        // Two exact factors, because 2ⁿ alone may be out of range. Only the second product is rounded.
+        let half = (0.5 * n).floor();
+        if x < f64::EXP_RANGE.0 { 0.0 } else { y * half.exp2() * (n.floor() - half).exp2() }
+    }
+
     fn naive_log(x: f32) -> f32 {
         if !(x > 0.0 && x < f32::INFINITY) {
             return x.ln();
@@ -492,6 +607,48 @@ mod tests {
                 let mut rest = vec![0.0; len];
                 assert!(unary(op, &x[..len], &mut rest));
                 assert!(rest.iter().zip(&out).all(|(x, y)| x.to_bits() == y.to_bits()));
+            }
+        }
+    }
+
+    #[test]
+    fn exponentials_of_f64() {
+        let exponents = (0..200_000).map(|k| f64::from(k) * 7.513e-3 - 751.3);
+        let all = (0..200_000u64).map(|k| f64::from_bits(k.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        let edges =
+            [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 709.782_712_893_384, -745.133_219_101_941_2];
+        let x: Vec<f64> = edges.into_iter().chain(exponents).chain(all).collect();
+        let mut out = vec![0.0; x.len()];
+        if !wide_unary(Unary::Exp, &x, &mut out) {
+            return;
+        }
+        for (&x, &out) in x.iter().zip(&out) {
+            let (expected, near) = (naive_wide_exp(x), x.exp());
+            assert!(
+                out.to_bits() == expected.to_bits() || out.is_nan() && x.is_nan(),
+                "{x:e}: {out:e}, not {expected:e}"
+            );
+            // The standard library's result may have an error of 1 unit too.
+            assert!(out == near || (out - near).abs() <= 2.0 * (near.next_up() - near) || x.is_nan(), "{x:e}: {out:e}");
+        }
+        for len in 0..20 {
+            let mut rest = vec![0.0; len];
+            assert!(wide_unary(Unary::Exp, &x[..len], &mut rest));
+            assert!(rest.iter().zip(&out).all(|(x, y)| x.to_bits() == y.to_bits() || x.is_nan()));
+        }
+    }
+
+    /// Checks the rounding errors of the powers in `WIDE_POWERS` by the equation 2^(j/16) · 2^(k/16) = 2^((j + k)/16). The bound is far below
+    /// the rounding errors of f64, which are about 1e-16. It allows for a few roundings of terms of this size.
+    #[test]
+    fn powers_have_rounding_errors() {
+        let [powers, errors] = *WIDE_POWERS;
+        for j in 0..8 {
+            for k in 0..8 {
+                let product = powers[j] * powers[k];
+                let rest = powers[j].mul_add(powers[k], -product) + powers[j] * errors[k] + powers[k] * errors[j];
+                let difference = (product - powers[j + k]) + (rest - errors[j + k]);
+                assert!(difference.abs() < 1e-30, "{j} {k}: {difference:e}");
             }
         }
     }
