@@ -20,6 +20,11 @@ use crate::{Float, Unary};
 /// additions.
 const ROWS_AT_ONCE: usize = 4;
 
+/// A matrix of terms or sums, with one column for each row of the second matrix. It begins at a cache line, so that no vector of it lies in
+/// two cache lines.
+#[repr(align(64))]
+struct Columns<T, const N: usize>([[T; COLUMNS]; N]);
+
 /// The norm of a difference of two rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowNorm {
@@ -41,21 +46,21 @@ pub(crate) fn distances<T: Float>(norm: RowNorm, x: &[T], y: &[T], terms: usize,
     let schedule = Schedule::parallel_from(MIN_PARALLEL, out.len().saturating_mul(terms));
     partition::chunks(out, ROWS * n, schedule, |task, out| {
         let x = &x[task * ROWS * terms..][..out.len() / n * terms];
-        let mut block = [[T::ZERO; COLUMNS]; TERMS];
+        let mut block = Columns([[T::ZERO; COLUMNS]; TERMS]);
         for first in (0..n).step_by(COLUMNS) {
             let count = COLUMNS.min(n - first);
             for start in (0..terms).step_by(TERMS) {
                 let end = terms.min(start + TERMS);
                 for (column, y) in y[first * terms..][..count * terms].chunks_exact(terms).enumerate() {
-                    y[start..end].iter().zip(&mut block).for_each(|(&y, row)| row[column] = y);
+                    y[start..end].iter().zip(&mut block.0).for_each(|(&y, row)| row[column] = y);
                 }
                 for (x, out) in x.chunks(ROWS_AT_ONCE * terms).zip(out.chunks_mut(ROWS_AT_ONCE * n)) {
                     // If fewer than [`ROWS_AT_ONCE`] rows are left, the last row is computed several times.
                     let last = x.len() / terms - 1;
                     let rows = std::array::from_fn(|row| &x[row.min(last) * terms..][start..end]);
-                    let mut sums = [[T::ZERO; COLUMNS]; ROWS_AT_ONCE];
+                    let mut sums = Columns([[T::ZERO; COLUMNS]; ROWS_AT_ONCE]);
                     T::float_instance::<AddTerms>()(norm, rows, &block, &mut sums);
-                    for (sums, out) in sums.iter_mut().zip(out.chunks_exact_mut(n)) {
+                    for (sums, out) in sums.0.iter_mut().zip(out.chunks_exact_mut(n)) {
                         let out = &mut out[first..first + count];
                         if start > 0 {
                             add_sums(norm, sums, out);
@@ -82,7 +87,7 @@ fn add_sums<T: Float>(norm: RowNorm, sums: &mut [T; COLUMNS], out: &[T]) {
 struct AddTerms;
 
 impl FloatInstances for AddTerms {
-    type Of<T: Float> = fn(RowNorm, [&[T]; ROWS_AT_ONCE], &[[T; COLUMNS]; TERMS], &mut [[T; COLUMNS]; ROWS_AT_ONCE]);
+    type Of<T: Float> = fn(RowNorm, [&[T]; ROWS_AT_ONCE], &Columns<T, TERMS>, &mut Columns<T, ROWS_AT_ONCE>);
 
     fn f32() -> Self::Of<f32> {
         add_terms::<f32>
@@ -100,8 +105,8 @@ dispatched! {
     fn add_terms<T: FloatMath>(
         norm: RowNorm,
         x: [&[T]; ROWS_AT_ONCE],
-        block: &[[T; COLUMNS]; TERMS],
-        sums: &mut [[T; COLUMNS]; ROWS_AT_ONCE],
+        block: &Columns<T, TERMS>,
+        sums: &mut Columns<T, ROWS_AT_ONCE>,
     ) {
         match norm {
             RowNorm::One => add(x, block, sums, #[inline(always)] |sum, d| sum + larger_number(d, -d)),
@@ -118,8 +123,8 @@ dispatched! {
 #[inline(always)]
 fn add<T: FloatMath>(
     x: [&[T]; ROWS_AT_ONCE],
-    block: &[[T; COLUMNS]; TERMS],
-    sums: &mut [[T; COLUMNS]; ROWS_AT_ONCE],
+    Columns(block): &Columns<T, TERMS>,
+    Columns(sums): &mut Columns<T, ROWS_AT_ONCE>,
     step: impl Fn(T, T) -> T,
 ) {
     let (count, [first, second, third, fourth]) = (x[0].len(), sums);

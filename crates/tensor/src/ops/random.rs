@@ -7,6 +7,7 @@
 use wengert_macros::twins;
 
 use crate::memory::partition;
+use crate::memory::scratch::Scratch;
 use crate::memory::threads::Schedule;
 use crate::ops::InPlace;
 use crate::ops::primitive::pair::{broadcast_operand_shapes, expand};
@@ -135,15 +136,15 @@ impl<T: Float> Tensor<T> {
         let Some((&classes, rows)) = self.shape().split_last().filter(|(_, rows)| rows.len() < 2) else {
             return Err(Error::argument(at, "prob_dist must be 1 or 2 dim"));
         };
+        let weights = self.row_major_elements(at)?;
         ensure!(
-            self.distinct().iter().all(|weight| weight >= T::ZERO && weight.is_finite()),
+            weights.iter().fold(true, |all, &weight| all & (weight >= T::ZERO) & (weight <= T::MAX)),
             at,
             "probability tensor contains either `inf`, `nan` or element < 0"
         );
-        let weights: Vec<f64> = self.iter().map(T::to_f64).collect();
-        let rows: Vec<&[f64]> = (0..rows.iter().product()).map(|row| &weights[row * classes..][..classes]).collect();
+        let rows: Vec<&[T]> = (0..rows.iter().product()).map(|row| &weights[row * classes..][..classes]).collect();
         for row in &rows {
-            let positive = row.iter().filter(|&&weight| weight > 0.0).count();
+            let positive = row.iter().map(|&weight| usize::from(weight > T::ZERO)).sum::<usize>();
             ensure!(positive > 0, at, "invalid multinomial distribution (sum of probabilities <= 0)");
             if !replacement && positive < count {
                 let refused = "cannot sample n_sample > prob_dist.size(-1) samples without replacement";
@@ -154,9 +155,11 @@ impl<T: Float> Tensor<T> {
         let mut shape = self.shape().clone();
         shape[self.rank() - 1] = count;
         Tensor::build(&shape, at, |out| {
+            let mut scratch = Scratch::new(classes)?;
             for (out, row) in out.chunks_mut(count.max(1)).zip(&rows) {
-                draw_positions(row.to_vec(), replacement, generator, out);
+                draw_positions(row, &mut scratch, replacement, generator, out);
             }
+            Ok(())
         })
     }
 }
@@ -269,15 +272,22 @@ fn draw_unit<T: Float>(generator: &mut Generator) -> T {
     }
 }
 
-/// Draws positions with probabilities proportional to `weights`. Without replacement, the weight of a drawn position becomes 0.
-fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Generator, out: &mut [i64]) {
-    if weights.iter().sum::<f64>().is_infinite() {
-        // The sum of the scaled weights is finite.
-        let scale = 0.5 / weights.len() as f64;
-        weights.iter_mut().for_each(|weight| *weight *= scale);
-    }
+/// Draws positions with probabilities proportional to `row`. Without replacement, the weight of a drawn position becomes 0. `weights` is
+/// scratch memory for one number per position.
+fn draw_positions<T: Float>(
+    row: &[T],
+    weights: &mut [f64],
+    replacement: bool,
+    generator: &mut Generator,
+    out: &mut [i64],
+) {
     if replacement {
-        return draw_with_replacement(&weights, generator, out);
+        return draw_with_replacement(row, weights, generator, out);
+    }
+    weights.iter_mut().zip(row).for_each(|(weight, &x)| *weight = x.to_f64());
+    if weights.iter().sum::<f64>().is_infinite() {
+        let scale = scale_of_large(weights.len());
+        weights.iter_mut().for_each(|weight| *weight *= scale);
     }
     for out in out {
         let threshold = generator.uniform() * weights.iter().sum::<f64>();
@@ -297,20 +307,34 @@ fn draw_positions(mut weights: Vec<f64>, replacement: bool, generator: &mut Gene
     }
 }
 
-/// Draws like [`draw_positions`] with replacement. The running sums of the weights do not change, so each draw is a binary search.
-fn draw_with_replacement(weights: &[f64], generator: &mut Generator, out: &mut [i64]) {
-    let add = |sum: &mut f64, &weight: &f64| {
-        *sum += weight;
-        Some(*sum)
-    };
-    let sums: Vec<f64> = weights.iter().scan(0.0, add).collect();
-    let total = sums.last().copied().unwrap_or(0.0);
+/// Draws like [`draw_positions`] with replacement. The running sums of the weights do not change, so each draw is a binary search. `sums` is
+/// scratch memory for one number per position.
+fn draw_with_replacement<T: Float>(row: &[T], sums: &mut [f64], generator: &mut Generator, out: &mut [i64]) {
+    let mut total = add_up(row, 1.0, sums);
+    if total.is_infinite() {
+        total = add_up(row, scale_of_large(row.len()), sums);
+    }
     // A weight of 0 leaves the sum as it is, so the search never finds its position. The threshold may be rounded up to the total.
-    let last = weights.iter().rposition(|&weight| weight > 0.0).unwrap_or(0);
+    let last = row.iter().rposition(|&weight| weight > T::ZERO).unwrap_or(0);
     for out in out {
         let threshold = generator.uniform() * total;
         *out = sums.partition_point(|&sum| sum <= threshold).min(last) as i64;
     }
+}
+
+/// Writes the running sums of the elements of `row`, multiplied by `scale`, to `sums`. Returns the last sum, or 0 if there is none.
+fn add_up<T: Float>(row: &[T], scale: f64, sums: &mut [f64]) -> f64 {
+    let mut total = 0.0;
+    for (sum, weight) in sums.iter_mut().zip(row) {
+        total += weight.to_f64() * scale;
+        *sum = total;
+    }
+    total
+}
+
+/// Returns a factor for `count` weights whose sum is infinite. The sum of the scaled weights is finite.
+fn scale_of_large(count: usize) -> f64 {
+    0.5 / count as f64
 }
 
 /// Draws a 1 or a 0 for each element of `p`, expanded to `shape`. The element is the probability of a 1.

@@ -6,10 +6,11 @@ use std::cmp::Ordering;
 use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
+use crate::memory::scratch::Scratch;
 use crate::ops::{Argument, Compose, Operand, Result, TensorLike};
 use crate::scalar::math::{compare, is_nan};
 use crate::shape::dims;
-use crate::{Error, Number, Position, Scalar, Shape, Site, Tensor, ensure};
+use crate::{DType, Error, Number, Position, Scalar, Shape, Site, Tensor, ensure};
 
 /// The distinct elements, the index of each element in this list, and the count of each distinct element.
 type Distinct<T> = (Tensor<T>, Tensor<i64>, Tensor<i64>);
@@ -168,31 +169,34 @@ impl<N: Fn(usize) -> usize> OrderedSlices<N> {
         at: Site,
     ) -> Result<Distinct<T>, Error> {
         let OrderedSlices { inverse_shape, count, slice_at } = self;
-        let mut runs = i64::from(count > 0);
-        let inverse = Tensor::build(&inverse_shape, at, |out| {
-            for position in 1..count {
-                runs += i64::from(differ(slice_at(position - 1), slice_at(position)));
-                out[slice_at(position)] = runs - 1;
-            }
-            if count > 0 {
-                out[slice_at(0)] = 0;
+        let refused = |_| Error::out_of_memory(&inverse_shape, DType::I64, at);
+        // The position of the first slice of each run, followed by `count`.
+        let mut starts = Scratch::<i64>::new(count + 1).map_err(refused)?;
+        let mut runs = 0;
+        let inverse = Tensor::build(&inverse_shape, at, |out: &mut [i64]| {
+            let mut before = 0;
+            for position in 0..count {
+                let slice = slice_at(position);
+                // The number is stored in any case, and the next one replaces it unless a run begins here.
+                starts[runs] = position as i64;
+                runs += usize::from((position == 0) | differ(before, slice));
+                out[slice] = runs as i64 - 1;
+                before = slice;
             }
         })?;
-        let numbers = inverse.row_major_elements(at)?;
-        let vector = Shape::from([runs as usize]);
-        // The loop goes backward, so the first position of each run is stored last and remains.
-        let starts = Tensor::build(&vector, at, |out: &mut [i64]| {
-            (0..count).rev().for_each(|position| out[numbers[slice_at(position)] as usize] = position as i64);
-        })?;
-        let starts = starts.row_major_elements(at)?;
+        starts[runs] = count as i64;
+        let vector = Shape::from([runs]);
         let firsts = Tensor::build(&vector, at, |out| {
-            out.iter_mut().zip(&*starts).for_each(|(out, &start)| *out = slice_at(start as usize) as i64);
+            out.iter_mut().zip(&starts[..]).for_each(|(out, &start)| *out = slice_at(start as usize) as i64);
         })?;
         let counts = Tensor::build(&vector, at, |out| {
-            let ends = starts.iter().skip(1).copied().chain([count as i64]);
-            out.iter_mut().zip(&*starts).zip(ends).for_each(|((out, start), end)| *out = end - start);
+            out.iter_mut().zip(starts.windows(2)).for_each(|(out, pair)| *out = pair[1] - pair[0]);
         })?;
-        Ok((x.apply_index_select(axis, &firsts, at)?, inverse, counts))
+        let values = match x.rank() {
+            1 => x.apply_take(&firsts, at)?,
+            _ => x.apply_index_select(axis, &firsts, at)?,
+        };
+        Ok((values, inverse, counts))
     }
 }
 
