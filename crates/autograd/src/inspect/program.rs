@@ -58,19 +58,19 @@ pub enum Custom {
     },
     /// The elements at row-major positions.
     Take {
-        /// The position of each element of the result.
+        /// For each element of the result, its row-major position in the input.
         positions: Tensor<i64>,
     },
     /// Zeros of the result's shape, with the input added at row-major positions.
     ScatterAdd {
-        /// The position of each element of the input.
+        /// For each element of the input, its row-major position in the result.
         positions: Tensor<i64>,
     },
     /// Slices of the input.
     IndexSelect {
         /// The dimension along which the input is cut into slices.
         axis: usize,
-        /// The index of each slice of the result.
+        /// For each slice of the result, its index in the input.
         index: Tensor<i64>,
     },
     /// Zeros, with the slices of each input added.

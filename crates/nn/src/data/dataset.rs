@@ -47,7 +47,7 @@ use crate::{Error, Result};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no data set",
     label = "neither a tensor, nor a tuple of data sets, nor another data set",
-    note = "an own type needs `impl Dataset for …` with the type `Batch` and the functions `len`, `batch` and `subset`",
+    note = "a type of your own needs `impl Dataset for …` with the type `Batch` and the functions `len`, `batch` and `subset`",
     note = "a data set owns its tensors: write `x.clone()` instead of `&x`, which copies no elements",
     note = "a tuple has two to four data sets; for more of them, make a tuple of tuples"
 )]

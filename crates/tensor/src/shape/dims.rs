@@ -81,8 +81,8 @@ pub fn axis(dim: impl Position, rank: usize, at: Site) -> Result<usize, Error> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is neither a dimension, nor an index, nor a length",
     label = "expected one number of type `isize`, `i32`, `i64` or `usize`",
-    note = "the operation takes one dimension; over all elements there are `median_all`, `nanmedian_all`, `max_all`, `min_all`, `argmax_all` \
-            and `argmin_all`, and otherwise `x.flatten(0, -1)` makes one dimension of all"
+    note = "for an operation over all elements there are `median_all`, `nanmedian_all`, `max_all`, `min_all`, `argmax_all` and `argmin_all`; \
+            for other operations on a dimension, `x.flatten(0, -1)` joins all dimensions first"
 )]
 pub trait Position: Copy {
     /// Returns the value. If the value does not fit into `isize`, returns `isize::MAX`. No tensor has this dimension or index. As an end of

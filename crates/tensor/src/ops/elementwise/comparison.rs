@@ -14,7 +14,7 @@ use crate::{Binary, Compare, Element, Error, Float, Scalar, Site, Tensor, Unary}
 /// including itself. No gradient flows through a comparison.
 ///
 /// Integers and truth values are compared exactly with a number of any size or fraction: `lt(2.5)` of integers, and `lt(300)` of bytes.
-/// PyTorch wraps 300 around to 44 beside bytes. The only exception is 2⁶³ beside `i64`, which counts as 2⁶³ - 1.
+/// PyTorch wraps 300 around to 44 beside bytes, and compares large integers with fractions after rounding both.
 ///
 /// ```
 /// # use wengert_tensor::prelude::*;
@@ -253,5 +253,7 @@ mod tests {
         assert_eq!((largest.gt(bound).to_vec(), largest.ge(bound).to_vec()), (vec![false; 2], vec![false; 2]));
         assert_eq!((largest.eq(bound).to_vec(), largest.eq(i64::MAX).to_vec()), (vec![false; 2], vec![true, false]));
         assert_eq!(largest.ge(-bound).to_vec(), [true; 2]);
+        assert_eq!((largest.isin(bound).to_vec(), largest.isin(-bound).to_vec()), (vec![false; 2], vec![false, true]));
+        assert_eq!((largest.isin(i64::MAX).to_vec(), largest.isin(0.5).to_vec()), (vec![true, false], vec![false; 2]));
     }
 }

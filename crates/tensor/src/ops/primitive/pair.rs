@@ -358,16 +358,21 @@ pub(crate) fn compare<A: TensorLike>(x: &A, op: Compare, other: impl Operand<A>,
         }
         Argument::Number(value) => value,
     };
-    let is_element = |number: f64| match A::Elem::DTYPE {
-        DType::F32 | DType::F64 => true,
-        DType::I64 => number.fract() == 0.0 && (-I64_BOUND..=LARGEST_IN_I64).contains(&number),
-        DType::U8 | DType::Bool => value.to_f64() == number,
-    };
     let (op, value) = match number {
-        Some(number) if !is_element(number) => whole_comparison(op, number),
+        Some(number) if !is_element(number, value) => whole_comparison(op, number),
         _ => (op, value),
     };
     x.apply_compare(op, &expand_number(x, value, &x.shape(), at)?, at)
+}
+
+/// Returns whether a number is an element of type `T`. `converted` is the number converted to `T`. A number beside floating-point elements
+/// always counts as an element.
+pub(crate) fn is_element<T: Scalar>(number: f64, converted: T) -> bool {
+    match T::DTYPE {
+        DType::F32 | DType::F64 => true,
+        DType::I64 => number.fract() == 0.0 && (-I64_BOUND..=LARGEST_IN_I64).contains(&number),
+        DType::U8 | DType::Bool => converted.to_f64() == number,
+    }
 }
 
 /// Returns a comparison with an element of type `T` that has the same result for every element as the comparison `op` with `number`.

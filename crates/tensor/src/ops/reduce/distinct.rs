@@ -7,10 +7,11 @@ use wengert_macros::twins;
 
 use crate::kernel::scan::lanes;
 use crate::memory::scratch::Scratch;
+use crate::ops::primitive::pair::is_element;
 use crate::ops::{Argument, Compose, Operand, Result, TensorLike};
 use crate::scalar::math::{compare, is_nan};
 use crate::shape::dims;
-use crate::{DType, Error, Number, Position, Scalar, Shape, Site, Tensor, ensure};
+use crate::{DType, Error, Number, Position, Shape, Site, Tensor, ensure};
 
 /// The distinct elements, the index of each element in this list, and the count of each distinct element.
 type Distinct<T> = (Tensor<T>, Tensor<i64>, Tensor<i64>);
@@ -93,7 +94,7 @@ pub trait Uniqueness: TensorLike<Elem: Number> {
         let mut values = match values.into_argument(self)? {
             Argument::Array(values) => values.to_tensor(at)?.elements(at)?,
             // A number that is not an element of the type equals no element.
-            Argument::Number(value) if Self::Elem::DTYPE.is_integer() && number != Some(value.to_f64()) => Vec::new(),
+            Argument::Number(value) if number.is_some_and(|number| !is_element(number, value)) => Vec::new(),
             Argument::Number(value) => vec![value],
         };
         values.retain(|&value| !is_nan(value));
