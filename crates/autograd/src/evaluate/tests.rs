@@ -529,26 +529,39 @@ fn small_steps_form_a_region() {
     assert_eq!(compiled(&x.flip([0]), 300), (inside, all));
 }
 
-/// Checks that the steps of a region (consecutive small steps) may write parts of a concatenation that has its own memory.
+/// Checks concatenations of the states of a recurrence, whose steps form a region (a sequence of small steps). The concatenation is a step of
+/// the region only if it is small and no step outside of the region writes an operand directly into its memory.
 #[test]
-fn a_region_writes_parts_of_a_concatenation() {
-    let tape = Tape::<f64>::new();
-    let x = tape.var(&Tensor::from_fn([40], |i| (i[0] as f64).sin()));
-    let weights = tape.var(&Tensor::from_fn([40, 40], |i| (i[0] as f64 * 0.7 + i[1] as f64).cos()));
-    let mut states = vec![x];
-    for _ in 0..40 {
-        states.push((states[states.len() - 1].unsqueeze(1) + weights).amax(0).tanh());
+fn a_region_writes_parts_of_a_concatenation_or_all_of_it() {
+    // The columns: the number of states, the size of a further operand, and whether the concatenation is in a region.
+    for (count, more, is_regional) in [(40, 0, true), (110, 0, false), (110, 600, false), (40, 600, false)] {
+        let tape = Tape::<f64>::new();
+        let mut parts = Vec::new();
+        // The number of elements is above the limit for operands that a region writes, so this operand is computed outside.
+        let large = tape.var(&Tensor::from_fn([more / 30, 30], |i| (i[0] + 2 * i[1]) as f64)).sin().exp();
+        let weights = tape.var(&Tensor::from_fn([40, 40], |i| (i[0] as f64 * 0.7 + i[1] as f64).cos()));
+        let mut state = tape.var(&Tensor::from_fn([40], |i| (i[0] as f64).sin()));
+        for _ in 0..count {
+            state = (state.unsqueeze(1) + weights).amax(0).tanh();
+            parts.push(state);
+        }
+        if more > 0 {
+            parts.push(large.reshape([more]));
+        }
+        let root = wengert_tensor::ops::cat(&parts, 0).index;
+        let record = tape.record.borrow();
+        let plan = plan(&record, &[root], DType::F64, true);
+        let is_in_place = |step: &Step| matches!(step.work, Work::Cat { in_place: Some(_), .. });
+        let concatenation = plan.steps.iter().position(is_in_place).unwrap();
+        let found = plan.regions.iter().any(|region| region.contains(concatenation));
+        assert_eq!(found, is_regional, "{count} states and {more} elements");
+        let expected = bits(&one_at_a_time(&tape, &[root]).unwrap()[0]);
+        for _ in 0..3 {
+            assert_eq!(bits(&record.run(&plan, wengert_tensor::Site::here("test")).unwrap()[0]), expected);
+        }
+        let inside: usize = plan.regions.iter().filter(|region| region.is_compiled()).map(|region| region.len()).sum();
+        assert!(inside > 2 * count, "{inside} of {}", plan.steps.len());
     }
-    let root = wengert_tensor::ops::stack(&states, 0).index;
-    let record = tape.record.borrow();
-    let plan = plan(&record, &[root], DType::F64, true);
-    assert!(plan.steps.iter().any(|step| matches!(step.work, Work::Cat { in_place: Some(_), .. })));
-    let expected = bits(&one_at_a_time(&tape, &[root]).unwrap()[0]);
-    for _ in 0..3 {
-        assert_eq!(bits(&record.run(&plan, wengert_tensor::Site::here("test")).unwrap()[0]), expected);
-    }
-    let inside: usize = plan.regions.iter().filter(|region| region.is_compiled()).map(|region| region.len()).sum();
-    assert!(inside > 100, "{inside} of {}", plan.steps.len());
 }
 
 /// Returns true for the steps that the test of long sums uses in its programs. Exponentials, maxima of two operands, comparisons, `hypot`

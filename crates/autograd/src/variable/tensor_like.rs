@@ -110,7 +110,7 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         x.apply_binary(op, &y, at)
     }
 
-    // This does the same as the default method, but borrows the tape only once.
+    // This does the same as the default method, but borrows the tape only once, and an error names the operation.
     fn apply_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
         let mut record = self.tape.record.borrow_mut();
         let (shape, location) = (record.node(self.index).shape, Some(at.location));
@@ -229,11 +229,13 @@ fn broadcast_different<'t, T: Float>(
     rule: BroadcastRule,
     at: Site,
 ) -> Result<Var<'t, T>, Error> {
+    // The lookup of the rules may call the user's handler of warnings, so it comes before the borrow of the tape.
+    let rules = compat::rules_for(rule);
     let mut record = x.tape.record.borrow_mut();
     let (shapes, numbers) = ([x, y].map(|x| record.shape(x.index)), [x, y].map(|x| record.node(x.index).shape));
     let larger = match shapes {
-        [own, other] if compat::only_expands(other, own, rule) => 0,
-        [own, other] if rule != BroadcastRule::InPlace && compat::only_expands(own, other, rule) => 1,
+        [own, other] if compat::only_expands(other, own, rules) => 0,
+        [own, other] if rule != BroadcastRule::InPlace && compat::only_expands(own, other, rules) => 1,
         _ => {
             drop(record);
             let (x, y) = x.broadcast_with(&y, rule, at)?;

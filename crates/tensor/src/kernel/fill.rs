@@ -209,7 +209,41 @@ pub(crate) fn copy_rows<T: Copy>(space: &IterationSpace<2>, from: &[T], to: &mut
     let (rows, steps) = if depth > 1 { space.loop_of(depth - 2) } else { (1, [0, 0]) };
     let count = rows * row;
     for start in (0..space.numel()).step_by(count.max(1)) {
-        copy_matrix(from, to, [0, 1].map(|operand| space.position(operand, start)), steps, [rows, row]);
+        let starts = [0, 1].map(|operand| space.position(operand, start));
+        match row {
+            2..=MAX_SHORT_ROW => copy_short_rows(from, to, starts, steps, [rows, row]),
+            _ => copy_matrix(from, to, starts, steps, [rows, row]),
+        }
+    }
+}
+
+crate::scalar::cpu::dispatched! {
+    /// Does the same as [`copy_matrix`] for rows of 2 to [`MAX_SHORT_ROW`] elements.
+    fn copy_short_rows<T: Copy>(from: &[T], to: &mut [T], starts: [usize; 2], steps: [isize; 2], sizes: [usize; 2]) {
+        let [rows, row] = sizes;
+        of_constant!(
+            row,
+            matrix_of_constant(from, to, starts, steps, rows),
+            2 3 4 5 6 7 8,
+            unreachable!("rows of {row}")
+        );
+    }
+}
+
+#[inline(always)]
+fn matrix_of_constant<T: Copy, const N: usize>(
+    from: &[T],
+    to: &mut [T],
+    starts: [usize; 2],
+    steps: [isize; 2],
+    rows: usize,
+) {
+    if steps[1] == N as isize {
+        return strided_rows::<T, N>(from, starts[0], (steps[0], 1), &mut to[starts[1]..][..rows * N]);
+    }
+    for row in 0..rows as isize {
+        let [from_start, to_start] = [0, 1].map(|operand| (starts[operand] as isize + row * steps[operand]) as usize);
+        to[to_start..][..N].copy_from_slice(&from[from_start..][..N]);
     }
 }
 
@@ -228,9 +262,9 @@ crate::scalar::cpu::dispatched! {
                     copy_short(from, to);
                     true
                 }
-                17..=32 => copy_ends::<T, 16>(from, to),
-                33..=64 => copy_ends::<T, 32>(from, to),
-                65..=128 => copy_ends::<T, 64>(from, to),
+                ..=32 => copy_ends::<T, 16>(from, to),
+                ..=64 => copy_ends::<T, 32>(from, to),
+                ..=128 => copy_ends::<T, 64>(from, to),
                 _ => false,
             };
             if !copied {
@@ -377,8 +411,8 @@ mod tests {
         }
     }
 
-    /// Copies windows of `[2, 3, row]` elements between arrays with longer rows, and compares each element. The planes of the operand may be in
-    /// reverse order.
+    /// Copies windows of `[2, 3, row]` elements between arrays with longer rows, and compares each element. The planes or the rows of the
+    /// operand may be in reverse order, or the operand may repeat its first row.
     #[test]
     fn rows_of_any_length_are_copied() {
         for row in [1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 64, 65, 127, 128, 129, 300] {
@@ -389,7 +423,9 @@ mod tests {
             let data: Vec<usize> = (0..4 * 5 * (row + 5)).collect();
             for (from, to) in [(5, 0), (0, 3), (2, 2), (0, 0)] {
                 let (to, mut out) = (window(to), vec![usize::MAX; 4 * 5 * (row + to)]);
-                for from in [window(from), window(from).flip(&[0])] {
+                let from = window(from);
+                let repeated = from.slice(1, 0, 1, 1).expand(to.shape()).unwrap();
+                for from in [from.flip(&[0]), from.flip(&[1]), repeated, from] {
                     let space = IterationSpace::new(to.shape(), [&from, &to]);
                     if row > 1 {
                         assert!(has_adjacent_elements(&space));
@@ -401,11 +437,14 @@ mod tests {
                     out.fill(usize::MAX);
                     copy_rows(&space, &data, &mut out);
                     assert_eq!(out, expected, "rows of {row}");
-                    // The same elements in row-major order.
+                    // The same elements in row-major order, from different rows on.
                     let space = IterationSpace::new(to.shape(), [&from]);
-                    let mut block = vec![usize::MAX; 6 * row];
-                    spread(&space, &data, 0, &mut block);
-                    assert!((0..6 * row).all(|i| block[i] == data[space.position(0, i)]), "rows of {row}");
+                    for start in [0, 1, 2, 4].map(|rows| rows * row) {
+                        let mut block = vec![usize::MAX; 6 * row - start];
+                        spread(&space, &data, start, &mut block);
+                        let expected = (start..6 * row).map(|i| data[space.position(0, i)]);
+                        assert!(expected.eq(block), "rows of {row} from {start}");
+                    }
                 }
             }
         }

@@ -252,24 +252,21 @@ pub(crate) fn embed_slice<T: Element>(x: Source<T>, (axis, start, size): (usize,
     embed(x, &window, false, out);
 }
 
-/// Writes each element of `x` to its position in `window`, a layout over `out` with the shape of `x`. Callers pass zeros in `out`. If
-/// `shared` is true, several elements may have the same position, and all elements are added to `out`. Otherwise the elements are stored,
-/// because the sum of 0 and an element -0 would be 0.
+/// Writes each element of `x` to its position in `window`, a layout over `out` with the shape of `x`. The elements of `out` outside the
+/// window are not written. If `shared` is true, several elements may have the same position. Then all elements are added to `out`, and
+/// callers pass zeros or addends in `out`. Otherwise the elements are stored, because the sum of 0 and an element -0 would be 0.
 pub(crate) fn embed<T: Element>(x: Source<T>, window: &Layout, shared: bool, out: &mut [T]) {
     if window.numel() == 0 {
         return;
     }
-    if !shared {
-        let space = IterationSpace::new(window.shape(), [x.layout, window]);
-        if fill::has_adjacent_elements(&space) {
-            return fill::copy_rows(&space, x.data, out);
-        }
+    let space = IterationSpace::new(window.shape(), [x.layout, window]);
+    if !shared && fill::has_adjacent_elements(&space) {
+        return fill::copy_rows(&space, x.data, out);
     }
-    let space = IterationSpace::new(window.shape(), [window, x.layout]);
-    let (run, [to_step, from_step]) = space.loop_of(space.depth() - 1);
+    let (run, [from_step, to_step]) = space.loop_of(space.depth() - 1);
     let (mut terms, mut sums) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
     let place = |position: usize, i: usize, step: isize| (position as isize + i as isize * step) as usize;
-    space.for_each_row(&mut |[to, from]| {
+    space.for_each_row(&mut |[from, to]| {
         for first in (0..run).step_by(BLOCK) {
             let (terms, sums) = (&mut terms[..BLOCK.min(run - first)], &mut sums[..BLOCK.min(run - first)]);
             let (to, from) = (place(to, first, to_step), place(from, first, from_step));

@@ -5,6 +5,10 @@
 //! program writes its operand at an offset of one buffer. Operands of other steps are copied. The states of a recurrent network are an
 //! example. Several concatenations may share operands in the same order. For example, one concatenation has all states, and another one has
 //! all states except the last.
+//!
+//! In the second case, the memory is not always used. A concatenation that is a step of a region is written to the region's memory, and
+//! all its operands are copied. Outside of regions, all operands are copied to a new tensor if no step has written an operand into the
+//! planned memory.
 
 use rustc_hash::FxHashMap;
 

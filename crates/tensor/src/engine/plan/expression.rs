@@ -351,15 +351,15 @@ impl Expression {
     }
 
     fn view_number(&mut self, view: View) -> u32 {
-        // Most views are slices, for which a comparison of four numbers takes less time than the comparison of any two views.
-        let same = |known: &View| match (known, &view) {
+        // Comparing two slices field by field takes less time than the derived comparison, and most views are slices.
+        let is_same = |known: &View| match (known, &view) {
             (
+                View::Slice { axis: known_axis, start: known_start, len: known_len, step: known_step },
                 View::Slice { axis, start, len, step },
-                View::Slice { axis: own, start: first, len: size, step: stride },
-            ) => (axis, start, len, step) == (own, first, size, stride),
+            ) => (known_axis, known_start, known_len, known_step) == (axis, start, len, step),
             (known, view) => known == view,
         };
-        let known = self.views.iter().take(MAX_SCANNED).position(same);
+        let known = self.views.iter().take(MAX_SCANNED).position(is_same);
         let number = known.unwrap_or_else(|| {
             self.views.push(view);
             self.views.len() - 1

@@ -126,26 +126,30 @@ struct Matrices {
     column_stride: isize,
 }
 
-/// A write of some elements of an operation's result. Positions in the result count from the operation's `start`.
+/// A write to an operation's result. Positions in the result count from the operation's `start`.
 #[derive(Debug)]
 enum PreparedWrite {
     /// Fills the whole result with a number.
     Number(f64),
-    /// Copies rows of adjacent elements. The fields are the index of an input, or `None` for the region's memory, and the loops over the
-    /// operand and the result.
-    Rows(Option<usize>, IterationSpace<2>),
-    /// Copies elements to the positions of a layout.
-    Elements(Location, Layout),
+    /// Copies rows of adjacent elements.
+    Rows {
+        /// The index of the input that has the rows, or `None` if they are in the region's memory.
+        input: Option<usize>,
+        /// The loops over the rows and over their positions in the result.
+        space: IterationSpace<2>,
+    },
+    /// Copies the elements at a location to the positions of a layout.
+    Elements { from: Location, to: Layout },
 }
 
 impl PreparedWrite {
-    /// Returns the copy of the elements at `location` to the positions of `to`.
-    fn new(location: Location, to: Layout) -> Self {
-        let space = IterationSpace::new(to.shape(), [&location.layout, &to]);
+    /// Returns the copy of the elements at `from` to the positions of `to`.
+    fn new(from: Location, to: Layout) -> Self {
+        let space = IterationSpace::new(to.shape(), [&from.layout, &to]);
         if fill::has_adjacent_elements(&space) {
-            PreparedWrite::Rows(location.input, space)
+            PreparedWrite::Rows { input: from.input, space }
         } else {
-            PreparedWrite::Elements(location, to)
+            PreparedWrite::Elements { from, to }
         }
     }
 
@@ -153,10 +157,10 @@ impl PreparedWrite {
     fn run<T: Float>(&self, inputs: &[&[T]], memory: &[T], out: &mut [T]) {
         match self {
             PreparedWrite::Number(value) => out.fill(T::from_f64(*value)),
-            PreparedWrite::Rows(input, space) => {
+            PreparedWrite::Rows { input, space } => {
                 fill::copy_rows(space, input.map_or(memory, |input| inputs[input]), out);
             }
-            PreparedWrite::Elements(location, to) => elementwise::assign(out, to, location.source(inputs, memory)),
+            PreparedWrite::Elements { from, to } => elementwise::assign(out, to, from.source(inputs, memory)),
         }
     }
 }
@@ -176,18 +180,24 @@ pub(super) fn find(steps: &[Step], concatenations: &ConcatBuffers, is_root: &[bo
     }
     let mut regions: Vec<Region> = Vec::new();
     let (mut start, mut elements) = (0, 0);
-    // For each buffer, the position of the step that writes it.
+    // For each buffer, the position of the step that computes its elements. A reshaped view has the elements of its operand.
     let mut writers = vec![0; is_root.len()];
     for number in 0..=steps.len() {
         let size = steps.get(number).and_then(|step| {
-            step.writes.iter().for_each(|&buffer| writers[buffer as usize] = number);
-            // A step outside of all regions writes its operand directly into the memory of a concatenation, so it is not copied.
+            let writer = match (&step.work, &step.reads[..]) {
+                (Work::View(View::Reshape(_), _), &[OperandRef::Buffer(of)]) => writers[of as usize],
+                _ => number,
+            };
+            step.writes.iter().for_each(|&buffer| writers[buffer as usize] = writer);
+            // A fused program outside of all regions writes its operand directly into the memory of a concatenation, so the operand is not
+            // copied. The results of other steps outside of all regions, data and numbers also keep the concatenation outside.
             let is_regional = |source: &OperandRef| match source.buffer().map(|buffer| writers[buffer as usize]) {
                 Some(writer) if writer < start => {
                     let after = regions.partition_point(|region| region.steps.start <= writer);
-                    after.checked_sub(1).is_some_and(|region| regions[region].steps.contains(&writer))
+                    after.checked_sub(1).is_some_and(|region| regions[region].contains(writer))
                 }
-                writer => writer.is_some(),
+                Some(_) => true,
+                None => false,
             };
             let is_in_place = matches!(step.work, Work::Cat { in_place: Some(_), .. });
             written_numel(step, concatenations).filter(|_| !is_in_place || step.reads.iter().all(is_regional))
@@ -268,6 +278,11 @@ impl Region {
     #[expect(clippy::len_without_is_empty, reason = "a region has steps")]
     pub fn len(&self) -> usize {
         self.steps.len()
+    }
+
+    /// Returns true if the step at position `step` of the plan is a step of the region.
+    pub fn contains(&self, step: usize) -> bool {
+        self.steps.contains(&step)
     }
 
     /// Returns true if the region's operations are compiled.

@@ -59,8 +59,9 @@ pub enum Work {
         axis: usize,
         /// The operands' shapes.
         shapes: SmallVec<[Shape; 2]>,
-        /// If other steps write operands directly into the result, the position of the first operand in the plan's [`ConcatBuffers`].
-        /// Otherwise `None`.
+        /// If other steps may write operands directly into the result, the position of the first operand in the plan's [`ConcatBuffers`].
+        /// Otherwise `None`. A region ignores this position and copies all operands. All operands are also copied if no step has taken
+        /// memory at this position.
         in_place: Option<Offset>,
     },
     /// An operation that the host (such as the tape) runs. The fields are its node and the shapes of its operands.

@@ -559,7 +559,8 @@ fn small_product_with_factors<T: Scalar, S: Simd<T, L>, const L: usize, const R:
 #[inline(always)]
 fn dot_tile(tiles: &[(usize, usize)], rows: usize, runs: usize) -> (usize, usize) {
     let fits = |&&(r, c): &&(usize, usize)| r <= rows && 3 * runs.next_multiple_of(c) <= 4 * runs;
-    // A core begins two additions in a cycle, and an addition takes four cycles. So fewer than eight sums take the time of eight.
+    // On most processors, a core begins two additions in a cycle, and an addition takes four cycles. So fewer than eight sums take the time
+    // of eight.
     let time = |&&(r, c): &&(usize, usize)| (r * c).max(8) * runs.div_ceil(c);
     let Some(first) = tiles.iter().find(fits) else { return tiles[tiles.len() - 1] };
     *tiles.iter().filter(|tile| fits(tile) && tile.0 == first.0).min_by_key(time).unwrap_or(first)
@@ -701,7 +702,7 @@ choices!(f32, f64);
 mod tests {
     use super::*;
     use crate::kernel::matmul::matrix::Sizes;
-    use crate::kernel::matmul::small::multiply_compact_in_place;
+    use crate::kernel::matmul::small::{multiply_by_definition, multiply_compact_in_place};
     use crate::{Float, Generator, Tensor};
 
     #[cfg(target_arch = "x86_64")]
@@ -714,7 +715,6 @@ mod tests {
                 assert_eq!(cpu.sum_four(four.map(|vector| cpu.load(&vector))).map(f32::to_bits), single);
             }
         }
-        check(Portable);
         if InstructionSet::Avx2.is_supported() {
             check(Avx2::<true>(()));
             check(Avx2::<false>(()));
@@ -724,7 +724,7 @@ mod tests {
         }
     }
 
-    /// Returns the results of the three loops (sums of tiles, dot products and small products), for several sizes around the lengths of
+    /// Returns the results of the three loops (tiles of weighted sums, dot products and small products), for several sizes around the lengths of
     /// vectors.
     fn results<T: Float + HasMicroKernels>(kernels: &dyn MicroKernels<T>) -> Vec<f64> {
         let numbers = |seed| Tensor::<T>::randn([4000], &mut Generator::new(seed)).to_vec();
@@ -772,6 +772,49 @@ mod tests {
             all.extend(out.into_iter().chain(sums));
         }
         all.into_iter().map(T::to_f64).collect()
+    }
+
+    /// Calls `check` with the loops of each instruction set that the processor has.
+    fn for_each_set<T: Float + HasMicroKernels>(check: impl Fn(&dyn MicroKernels<T>)) {
+        use InstructionSet::{Avx2, Avx512, Neon, Portable};
+        [Portable, Neon, Avx2, Avx512].into_iter().for_each(|set| check(T::kernels_for(set)));
+        check(T::array_kernels());
+    }
+
+    /// Checks that the number of rows of a tile does not depend on the number of remaining vectors. Products rely on this.
+    #[test]
+    fn the_rows_of_small_tiles_depend_only_on_the_remaining_rows() {
+        fn check<T: Float + HasMicroKernels>(kernels: &dyn MicroKernels<T>) {
+            for (rows, vectors) in (1..=9).flat_map(|rows| (1..=9).map(move |vectors| (rows, vectors))) {
+                assert_eq!(kernels.small_tile(rows, vectors).0, kernels.small_tile(rows, 1).0, "{rows} {vectors}");
+            }
+        }
+        for_each_set::<f32>(check);
+        for_each_set::<f64>(check);
+    }
+
+    /// Compares products of small integers with the definition. All sums are exact, so the order of additions makes no difference.
+    #[test]
+    fn small_products_equal_the_definition() {
+        fn check<T: Float + HasMicroKernels>(kernels: &dyn MicroKernels<T>) {
+            let k = 6;
+            let integers = |factor: usize| -> Vec<T> {
+                (0..7 * 70).map(|i| T::from_f64((i * factor % 17) as f64 - 8.0)).collect()
+            };
+            let (x, y) = (integers(7), integers(5));
+            for (m, n) in [2, 3, 7].into_iter().flat_map(|m| (5..=70).map(move |n| (m, n))) {
+                let (left, right) = (Matrix::row_major(&x, 0, k), Matrix::row_major(&y, 0, n));
+                for add in [false, true] {
+                    let (sizes, mut out) = (Sizes { m, n, k, add }, y[..m * n].to_vec());
+                    let mut expected = out.clone();
+                    multiply_compact_in_place(kernels, sizes, left, right, &mut out, n);
+                    multiply_by_definition(sizes, left, right, &mut expected);
+                    assert_eq!(out, expected, "{sizes:?}");
+                }
+            }
+        }
+        for_each_set::<f32>(check);
+        for_each_set::<f64>(check);
     }
 
     /// Checks that the loops of the mode of equal bits give the same bits with vectors of AVX2 and with arrays.

@@ -97,6 +97,8 @@ fn embeds<T: Oracle>(shape: &Shape, recipe: &Recipe, seed: u64) {
     for axis in 0..shape.rank() {
         let size = shape[axis];
         views.push(View::Slice { axis, start: size / 3, len: (size - size / 3).div_ceil(2), step: 2 });
+        views.push(View::Slice { axis, start: size / 3, len: size - size / 3, step: 1 });
+        views.push(View::Slice { axis, start: size / 2, len: size.min(1), step: 1 });
         views.push(View::Unfold { axis, size: size.min(3), step: 2 });
         views.push(View::Unfold { axis, size: size.min(2), step: 1 });
         if axis > 0 {
@@ -111,6 +113,12 @@ fn embeds<T: Oracle>(shape: &Shape, recipe: &Recipe, seed: u64) {
         let landed = |place, x| if shared { combine(Reduction::Sum, place, x) } else { x };
         update(&mut expected, &window, x.source(), landed);
         assert_bits(&x.apply_embed(view.clone(), shape, site()).unwrap(), &expected, &view);
+        if let View::Slice { axis, start, step: 1, .. } = view {
+            // `embed_slice` writes all elements, so it must replace the ones.
+            let mut got = vec![T::ONE; shape.numel()];
+            gather::embed_slice(x.source(), (axis, start, shape[axis]), &mut got);
+            assert_bits(&Tensor::from_vec(got, shape), &expected, &view);
+        }
         // With `true` as its third argument, `embed` adds to the elements that `got` already has.
         let mut got = expected.clone();
         gather::embed(x.source(), &window, true, &mut got);

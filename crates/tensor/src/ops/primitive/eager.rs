@@ -23,6 +23,7 @@ use crate::ops::reduce::statistics::Variance;
 use crate::scalar::formula::Formula;
 use crate::shape::compat::{self, BroadcastRule, Resolved};
 use crate::thresholds::ops::{MANY_TERMS, MIN_FUSED};
+use crate::thresholds::rows::MIN_EMBEDDED_ROW;
 use crate::{Binary, Compare, Element, Error, Float, Layout, Reduction, Shape, Site, Tensor, Unary, View};
 
 #[precompiled]
@@ -182,9 +183,10 @@ impl<T: Element> TensorLike for Tensor<T> {
     }
 
     fn apply_embed(&self, view: View, shape: &Shape, at: Site) -> Result<Self, Error> {
-        // If most of the result is copied, zeros are written only around the copies.
+        // If at least half of the result along the dimension is copied, and the rows are not short, zeros are written only around the copies.
         if let View::Slice { axis, start, len, step: 1 } = view
             && 2 * len >= shape[axis]
+            && shape[axis..].iter().product::<usize>() >= MIN_EMBEDDED_ROW
         {
             return Tensor::build(shape, at, |out| {
                 gather::embed_slice(self.source(), (axis, start, shape[axis]), out);

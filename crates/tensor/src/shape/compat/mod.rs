@@ -52,7 +52,7 @@ mod warning;
 
 pub use resolve::zero_dim_allowed;
 #[doc(hidden)]
-pub use resolve::{BroadcastRule, Resolved, accepts_equal, only_expands};
+pub use resolve::{BroadcastRule, Resolved, accepts_equal, only_expands, rules_for};
 pub(crate) use resolve::{check_zero_dim, in_place_error, resolve};
 pub use rules::{BroadcastWarning, Condition, Guard, Rules, set_process};
 pub use warning::VARIABLE;
