@@ -258,13 +258,13 @@ crate::scalar::cpu::dispatched! {
             let (from, to) = (&from[from_start..from_start + row], &mut to[to_start..to_start + row]);
             // Two copies of a fixed size cover a row of up to twice this size.
             let copied = match row {
-                ..=MAX_LOOP_COPY => {
+                _ if row <= MAX_LOOP_COPY => {
                     copy_short(from, to);
                     true
                 }
-                ..=32 => copy_ends::<T, 16>(from, to),
-                ..=64 => copy_ends::<T, 32>(from, to),
-                ..=128 => copy_ends::<T, 64>(from, to),
+                _ if row <= 32 => copy_ends::<T, 16>(from, to),
+                _ if row <= 64 => copy_ends::<T, 32>(from, to),
+                _ if row <= 128 => copy_ends::<T, 64>(from, to),
                 _ => false,
             };
             if !copied {

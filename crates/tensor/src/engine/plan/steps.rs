@@ -61,7 +61,7 @@ pub enum Work {
         shapes: SmallVec<[Shape; 2]>,
         /// If other steps may write operands directly into the result, the position of the first operand in the plan's [`ConcatBuffers`].
         /// Otherwise `None`. A region ignores this position and copies all operands. All operands are also copied if no step has taken
-        /// memory at this position.
+        /// memory of this concatenation buffer.
         in_place: Option<Offset>,
     },
     /// An operation that the host (such as the tape) runs. The fields are its node and the shapes of its operands.

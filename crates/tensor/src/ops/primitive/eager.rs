@@ -186,6 +186,8 @@ impl<T: Element> TensorLike for Tensor<T> {
         // If at least half of the result along the dimension is copied, and the rows are not short, zeros are written only around the copies.
         if let View::Slice { axis, start, len, step: 1 } = view
             && 2 * len >= shape[axis]
+            // Without elements, the product of the other sizes may overflow.
+            && !shape.contains(&0)
             && shape[axis..].iter().product::<usize>() >= MIN_EMBEDDED_ROW
         {
             return Tensor::build(shape, at, |out| {
