@@ -247,7 +247,7 @@ pub(crate) mod rows {
 
     /// The shortest row, in elements, for which the adjoint of a slice writes zeros only around each copy. A row has the elements of the
     /// slice's dimension and of all dimensions after it. In a shorter row, two separate fills may take longer than the fill of the whole
-    /// result: 256 elements of f32 take 16 stores of AVX-512.
+    /// row. A fill of 256 elements of f32 takes 16 stores of AVX-512.
     pub(crate) const MIN_EMBEDDED_ROW: usize = 256;
 
     /// The smallest copy, in bytes, that may use vectors instead of `memcpy`. For shorter copies, `memcpy` never uses the instruction `rep

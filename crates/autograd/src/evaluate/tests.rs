@@ -530,7 +530,7 @@ fn small_steps_form_a_region() {
 }
 
 /// Checks concatenations of the states of a recurrence, whose steps form a region (a sequence of small steps). The concatenation is a step of
-/// the region only if it is small and no step outside of the region writes an operand directly into its memory.
+/// the region only if it is small, and if all its operands are computed in regions.
 #[test]
 fn a_region_writes_parts_of_a_concatenation_or_all_of_it() {
     // The columns: the number of states, the size of a further operand, and whether the concatenation is in a region.

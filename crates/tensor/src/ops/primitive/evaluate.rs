@@ -357,9 +357,9 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
         }
     }
 
-    /// Runs a concatenation. If a step has written an operand into the planned memory, operands that are already at their offsets in this
-    /// memory stay there, and the other operands are copied to their offsets. Otherwise all operands are copied to a new tensor. They are
-    /// also copied to a new tensor if [`join_in_place`](Self::join_in_place) returns `None`.
+    /// Runs a concatenation. If a step has written an operand into the planned memory, operands that are already at their offsets stay
+    /// there. The other operands are then copied to their offsets. If no step has done so, or if
+    /// [`join_in_place`](Self::join_in_place) returns `None`, all operands are copied to a new tensor.
     fn concatenate(
         &mut self,
         step: &Step,
