@@ -206,9 +206,12 @@ mod tests {
         let shapes = [&[][..], &[1], &[4], &[4, 1], &[1, 4], &[4, 4], &[1, 1], &[3, 4]].map(shape);
         let deny = Rules::pytorch().deny();
         // The columns: the rules, and the number of pairs of different shapes in which one shape expands to the other without a warning.
-        for (rules, expected) in
-            [(Rules::pytorch(), 23), (deny.when(Condition::Backward), 19), (deny, 23), (Rules::strict(), 0)]
-        {
+        for (rules, expected) in [
+            (Rules::pytorch(), 23),
+            (deny.when(Condition::Backward), 19),
+            (deny, 23),
+            (Rules::pytorch().zero_dim(false), 0),
+        ] {
             let _rules = rules.scope();
             assert_eq!(rules_for(BroadcastRule::Operation), rules);
             assert_eq!(rules_for(BroadcastRule::Step), Rules::pytorch());
