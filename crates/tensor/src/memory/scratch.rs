@@ -14,7 +14,7 @@ pub(crate) enum Scratch<T> {
 }
 
 impl<T: Scalar> Scratch<T> {
-    /// Returns a buffer of `len` elements with unspecified values. The caller must write all of them.
+    /// Returns a buffer of `len` elements with unspecified values. The caller must write each element that it reads.
     pub(crate) fn new(len: usize) -> Result<Self, AllocationError> {
         if pool::handles_len::<T>(len) {
             return reserve::scratch(len).map(Scratch::Pooled);

@@ -25,10 +25,10 @@ pub enum Formula {
     Softshrink { bound: f64 },
     /// `value` where x is at most the threshold, and x elsewhere.
     Threshold { threshold: f64, value: f64 },
-    /// (x - y)².
-    SquaredDifference,
     /// x / y, rounded toward 0.
     TruncatedQuotient,
+    /// (x - y)².
+    SquaredDifference,
     /// |x - y|.
     Distance,
     /// c (d - c/2) / divisor for the difference d = x - y, where c is d clamped to ±`delta`.

@@ -468,3 +468,31 @@ impl<T: Element, I: TensorIndex> Index<I> for Tensor<T> {
         index.element()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::thresholds::blocks::BLOCK;
+
+    #[test]
+    fn equality_of_all_elements() {
+        for len in [BLOCK + 1, 2 * BLOCK] {
+            let numbers: Vec<f32> = (0..len).map(|k| k as f32).collect();
+            let with = |position: usize, number: f32| {
+                let mut numbers = numbers.clone();
+                numbers[position] = number;
+                Tensor::from(numbers)
+            };
+            let x = Tensor::from(numbers.clone());
+            assert!(x == Tensor::from(numbers.clone()) && x != with(len - 1, -1.0), "{len}");
+            let nan = with(BLOCK, f32::NAN);
+            let same = nan.clone();
+            assert!(nan != same && nan != x, "{len}");
+        }
+        let x = Tensor::from([[1i64, 2, 3], [4, 5, 6]]);
+        let transposed = Tensor::from([[1i64, 4], [2, 5], [3, 6]]).t();
+        assert_eq!(x, transposed);
+        assert_eq!(transposed, x);
+        assert!(x != Tensor::from([[1i64, 4], [2, 5], [3, 7]]).t() && x != transposed.t());
+    }
+}

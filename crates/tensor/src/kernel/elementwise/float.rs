@@ -377,8 +377,9 @@ fn compute_by_arrays<T: FloatMath, const N: usize>(
     instructions.len()
 }
 
-/// Returns true if vector forms of [`wide`], of [`angles`] and of this file replace library functions. This is so for f32, except in the mode
-/// of equal bits, which calls the crate `libm`. Every other mode has `FMA`, so the result is a constant.
+/// Returns true if vector forms of functions of f32 in [`wide`], in [`angles`] and in this file replace library functions. This is so for
+/// f32, except in the mode of equal bits, which calls the crate `libm`. Every other mode has `FMA`, so the result is a constant. The vector
+/// forms of `hypot` and of remainders of f64 replace library functions if `FMA` is true.
 #[inline(always)]
 fn is_narrow<T: FloatMath, const FMA: bool>() -> bool {
     FMA && T::DTYPE == DType::F32

@@ -491,4 +491,37 @@ mod tests {
         assert_eq!(x.to_vec(), [4, 1, 1, 0]);
         assert_eq!(Tensor::from([2.0, -4.0]).pow(-1).to_vec(), [0.5, -0.25]);
     }
+
+    /// Returns the bits of each element, and `None` for a NaN.
+    fn bits<T: Float>(x: &Tensor<T>) -> Vec<Option<u64>> {
+        x.cast::<f64>().to_vec().into_iter().map(|x| (!x.is_nan()).then_some(x.to_bits())).collect()
+    }
+
+    fn truncated_quotients<T: Float>() {
+        let numbers = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.3, -0.3, 7.5, -7.5, 2.0, 1e30];
+        let x = Tensor::from(numbers).cast::<T>().outer(&Tensor::from([1.0, -3.0, 0.7]).cast());
+        for y in numbers {
+            let y = Tensor::scalar(y).cast::<T>();
+            assert_eq!(bits(&x.div_trunc(&y)), bits(&x.div(&y).trunc()), "{y:?}");
+        }
+        for y in [2.5, 0.0, -0.0, f64::INFINITY] {
+            assert_eq!(bits(&x.div_trunc(y)), bits(&x.div(y).trunc()), "{y}");
+        }
+        let square = Tensor::from(numbers).cast::<T>().expand([numbers.len(), numbers.len()]);
+        for (x, y) in [(square.t(), square.clone()), (square.contiguous(), square.t()), (x.t(), square.narrow(0, 0, 3))]
+        {
+            let expected = bits(&x.div(&y).trunc());
+            assert_eq!(bits(&x.div_trunc(&y)), expected);
+            let mut in_place = x.contiguous();
+            in_place.div_trunc_(&y);
+            assert_eq!(bits(&in_place), expected);
+        }
+    }
+
+    /// One loop divides and rounds, with the same results as two operations.
+    #[test]
+    fn truncated_quotients_of_floats() {
+        truncated_quotients::<f32>();
+        truncated_quotients::<f64>();
+    }
 }

@@ -90,9 +90,13 @@ fn scaled_tail<const FMA: bool>(y: f64, square: f64) -> f64 {
     above / below
 }
 
-/// Returns the exact remainder of the division of `x` by `y`, with the sign of `x`, if the processor has FMA instructions. Returns NaN if the
-/// quotient has 53 bits or more, or if `y` is 0, infinite or NaN. Only the quotient is rounded, so it can be an integer that is larger than
-/// the exact quotient. The remainder for this integer, and the remainder itself, are multiples of the last place of `y` below `y`.
+/// Returns the exact remainder of the division of `x` by `y`, with the sign of `x`. Call it only if the processor has FMA instructions.
+/// Returns NaN if the integer part of the quotient has 53 bits or more. Also returns NaN if `x` is infinite or NaN, or if `y` is 0,
+/// infinite or NaN.
+///
+/// Only the quotient is rounded, so it can be an integer that is larger than the exact quotient. If |x| >= |y|, the remainder for this
+/// integer, and the remainder itself, are multiples of the last place of `y`, and their magnitudes are at most |y|. Otherwise the integer
+/// part is 0, and the remainder is `x`.
 #[inline(always)]
 pub(crate) fn fmod_of_short_quotient(x: f64, y: f64) -> f64 {
     const LIMIT: f64 = (1u64 << 52) as f64;
@@ -104,8 +108,9 @@ pub(crate) fn fmod_of_short_quotient(x: f64, y: f64) -> f64 {
     if short { rest.copysign(x) } else { f64::NAN }
 }
 
-/// Computes √(x² + y²) if the processor has FMA instructions and the larger magnitude is between 2⁻⁴⁵⁰ and 2⁵⁰⁰; error at most 1 unit in
-/// the last place. Returns NaN for other arguments. One step of Newton's method corrects the root by the rounding errors of the squares.
+/// Computes √(x² + y²) if both numbers are 0, or if the larger magnitude is between 2⁻⁴⁵⁰ and 2⁵⁰⁰; error at most 1 unit in the last place.
+/// Returns NaN for other arguments. Call it only if the processor has FMA instructions. One step of Newton's method corrects the root by
+/// the rounding errors of the squares.
 #[inline(always)]
 pub(crate) fn hypot(x: f64, y: f64) -> f64 {
     const LOW: f64 = f64::from_bits((1023 - 450) << 52);
@@ -118,7 +123,9 @@ pub(crate) fn hypot(x: f64, y: f64) -> f64 {
     let low = larger.mul_add(larger, -large) + smaller.mul_add(smaller, -small) - root.mul_add(root, -product);
     let error = ((large - product) + small) + low;
     let supported = (larger > LOW) & (larger < HIGH) & (smaller < HIGH);
-    if supported { root + error / (root + root) } else { f64::NAN }
+    let result = if supported { root + error / (root + root) } else { f64::NAN };
+    // If `larger` is 0, `smaller` is 0 or NaN.
+    if larger == 0.0 { smaller } else { result }
 }
 
 impl FloatMath for f64 {
@@ -372,7 +379,7 @@ impl FloatMath for f64 {
 
     #[cfg(target_arch = "x86_64")]
     fn by_table(op: crate::Unary, x: &[f64], out: &mut [f64]) -> bool {
-        crate::scalar::math::tables::wide_unary(op, x, out)
+        crate::scalar::math::tables::double_unary(op, x, out)
     }
 }
 
@@ -410,9 +417,25 @@ mod tests {
             }
         }
         for (x, y) in
-            [(f64::NAN, 1.0), (1.0, f64::NAN), (f64::INFINITY, 1.0), (0.0, 0.0), (1e-200, 1e-200), (1e200, 1.0)]
+            [(f64::NAN, 1.0), (0.0, f64::NAN), (f64::INFINITY, 0.0), (1e-200, 0.0), (1e-200, 1e-200), (1e200, 1.0)]
         {
             assert!(hypot(x, y).is_nan() && hypot(y, x).is_nan(), "{x} {y}");
+        }
+        assert!([hypot(0.0, -0.0), hypot(-0.0, 0.0), hypot(-0.0, -0.0)].iter().all(|zero| zero.to_bits() == 0));
+    }
+
+    /// Near the bounds of the range, no intermediate result is subnormal or infinite, so scaling the numbers scales the result.
+    #[test]
+    fn hypotenuses_of_small_and_large_numbers() {
+        for power in [-440, 470] {
+            let scale = 2f64.powi(power);
+            for k in 1..20_000 {
+                let x = f64::from(k) * 0.731;
+                for y in [x, 1.0 / x, x * x, -x.sqrt(), 0.0] {
+                    let (got, expected) = (hypot(x * scale, y * scale), hypot(x, y) * scale);
+                    assert_eq!(got.to_bits(), expected.to_bits(), "{x} {y}, scaled by 2^{power}");
+                }
+            }
         }
     }
 }

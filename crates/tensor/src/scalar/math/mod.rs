@@ -10,7 +10,8 @@
 //!
 //! [`FloatMath`] contains the functions common to `f32` and `f64`. It declares the items that each type supplies: constants, polynomials, and
 //! the functions whose method differs. `angles` has inverse sines, cosines and tangents of `f32`, and `wide` has functions of `f32` that are
-//! computed in `f64`. With AVX-512, which can look up numbers in registers, `tables` computes some functions of `f32` instead.
+//! computed in `f64`. `double` also has `hypot` and remainders of `f64`. With AVX-512, which can look up numbers in registers, `tables`
+//! computes some functions of `f32`, and eˣ of `f64`, instead.
 
 use std::cmp::Ordering;
 use std::ops::{Add, Div, Mul, Neg, Rem, Shl, Shr, Sub};

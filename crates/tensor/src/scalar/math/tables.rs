@@ -1,5 +1,6 @@
-//! Functions that look up numbers in registers, on processors with AVX-512: several of `f32`, and eˣ of `f64`. One instruction selects the
-//! elements of a register out of the numbers in one register, or out of the numbers in two registers. The tables are computed in `f64` when a function is first used.
+//! Functions that look up numbers in registers, on processors with AVX-512: several of `f32`, and eˣ of `f64`. A register holds 16 numbers
+//! of `f32`, or 8 of `f64`. One instruction selects the elements of a register out of the numbers in one register, or out of the numbers in
+//! two registers. The tables are computed in `f64` when a function is first used.
 //!
 //! - tanh and Φ are piecewise polynomials: the magnitude of the argument selects one of 32 segments, each with its own polynomial. The
 //!   polynomial interpolates the function at the Chebyshev points of the segment. Looking up a coefficient costs no more than a
@@ -36,7 +37,10 @@ use crate::{InstructionSet, Unary};
 const LANES: usize = 16;
 
 /// The number of f64 elements in an AVX-512 register.
-const WIDE_LANES: usize = 8;
+const DOUBLE_LANES: usize = 8;
+
+/// The number of powers in a table of 2^(k/16). They fill one register of f32, or two registers of f64.
+const POWER_COUNT: usize = 16;
 
 const SEGMENTS: usize = 2 * LANES;
 
@@ -194,7 +198,8 @@ fn square_roots(x: &[f32], out: &mut [f32]) {
 }
 
 /// The powers 2^(k/16) for k from 0 to 15.
-static POWERS: LazyLock<[f32; LANES]> = LazyLock::new(|| from_fn(|k| (k as f64 / LANES as f64).exp2() as f32));
+static POWERS: LazyLock<[f32; POWER_COUNT]> =
+    LazyLock::new(|| from_fn(|k| (k as f64 / POWER_COUNT as f64).exp2() as f32));
 
 /// The coefficients of (eʳ - 1 - r)/r² for |r| up to (ln 2)/32.
 const EXP: [f32; 2] = [0.166_670_09, 0.500_016_32];
@@ -204,7 +209,7 @@ const EXP: [f32; 2] = [0.166_670_09, 0.500_016_32];
 fn exponentials(x: &[f32], out: &mut [f32]) {
     let powers = load(&POWERS);
     let ((below, above), splat) = (f32::EXP_RANGE, |number: f32| _mm512_set1_ps(number));
-    let round = splat(f32::ROUND / LANES as f32);
+    let round = splat(f32::ROUND / POWER_COUNT as f32);
     for_each_vector(x, out, |x| {
         // Results of 0 are masked out, because Intel's processors take a hundred cycles for a product that is rounded to 0. Results of 0
         // are common: a masked softmax has arguments of -∞.
@@ -223,8 +228,8 @@ fn exponentials(x: &[f32], out: &mut [f32]) {
 }
 
 /// The powers 2^(k/16) in f64, for k from 0 to 15, each as a sum of two numbers. The second table has the rounding errors of the first.
-static WIDE_POWERS: LazyLock<[[f64; LANES]; 2]> = LazyLock::new(|| {
-    let powers: [f64; LANES] = from_fn(|k| (k as f64 / LANES as f64).exp2());
+static DOUBLE_POWERS: LazyLock<[[f64; POWER_COUNT]; 2]> = LazyLock::new(|| {
+    let powers: [f64; POWER_COUNT] = from_fn(|k| (k as f64 / POWER_COUNT as f64).exp2());
     let errors = from_fn(|k| {
         // `square + rest` is the 16th power of the rounded number, with twice the digits of f64. The exact 16th power is 2^k.
         let (mut square, mut rest) = (powers[k], 0.0);
@@ -240,49 +245,52 @@ static WIDE_POWERS: LazyLock<[[f64; LANES]; 2]> = LazyLock::new(|| {
 });
 
 /// The coefficients of (eʳ - 1 - r)/r² for |r| up to (ln 2)/32, for f64.
-const WIDE_EXP: [f64; 5] =
+const DOUBLE_EXP: [f64; 5] =
     [0.001_388_903_437_769_301_2, 0.008_333_449_724_528_355, 0.041_666_666_664_959_766, 0.166_666_666_653_011_44, 0.5];
 
 /// Computes a function of f64 over a block. Returns `false` and writes nothing if the instruction set in use is not AVX-512, or if the
 /// function has no table.
-pub(crate) fn wide_unary(op: Unary, x: &[f64], out: &mut [f64]) -> bool {
+pub(crate) fn double_unary(op: Unary, x: &[f64], out: &mut [f64]) -> bool {
     let is_computed = op == Unary::Exp && instruction_set() >= InstructionSet::Avx512;
     if is_computed {
         // SAFETY: the set in use is supported by the processor.
-        unsafe { wide_exponentials(x, out) };
+        unsafe { double_exponentials(x, out) };
     }
     is_computed
 }
 
 /// Computes eˣ of f64 like [`exponentials`]; error at most 1 unit in the last place.
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn wide_exponentials(x: &[f64], out: &mut [f64]) {
-    let [powers, errors] = WIDE_POWERS.each_ref().map(|row| load_wide_table(row));
+fn double_exponentials(x: &[f64], out: &mut [f64]) {
+    let [powers, errors] = DOUBLE_POWERS.each_ref().map(|row| load_double_table(row));
     let (chunks, rest) = x.as_chunks();
     let (out_chunks, out_rest) = out.as_chunks_mut();
     for (x, out) in chunks.iter().zip(out_chunks) {
-        store_wide(wide_exponential(load_wide(x), powers, errors), out);
+        store_double(double_exponential(load_double(x), powers, errors), out);
     }
     if !rest.is_empty() {
-        let (mut x, mut out) = ([0.0; WIDE_LANES], [0.0; WIDE_LANES]);
+        let (mut x, mut out) = ([0.0; DOUBLE_LANES], [0.0; DOUBLE_LANES]);
         x[..rest.len()].copy_from_slice(rest);
-        store_wide(wide_exponential(load_wide(&x), powers, errors), &mut out);
+        store_double(double_exponential(load_double(&x), powers, errors), &mut out);
         out_rest.copy_from_slice(&out[..rest.len()]);
     }
 }
 
+/// Computes eˣ for one register. The error of the power is not multiplied by `q`, because this product is below 2⁻⁵⁸ of the result.
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn wide_exponential(x: __m512d, powers: [__m512d; 2], errors: [__m512d; 2]) -> __m512d {
+fn double_exponential(x: __m512d, powers: [__m512d; 2], errors: [__m512d; 2]) -> __m512d {
     let ((below, above), splat) = (f64::EXP_RANGE, |number: f64| _mm512_set1_pd(number));
-    let round = splat(f64::ROUND / LANES as f64);
+    let round = splat(f64::ROUND / POWER_COUNT as f64);
+    // Results of 0 are masked out, because products that are rounded to 0 are slow (see `exponentials`).
     let is_nonzero = _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(x, splat(below));
+    // This order of the operands keeps a NaN of `x`: if an operand is NaN, the instruction returns the second operand.
     let x = _mm512_min_pd(splat(above), x);
     let shifted = _mm512_fmadd_pd(x, splat(f64::LOG2_E), round);
     let n = _mm512_sub_pd(shifted, round);
     let r = _mm512_fnmadd_pd(n, splat(f64::LN_2_LOW), _mm512_fnmadd_pd(n, splat(f64::LN_2_HIGH), x));
-    let mut sum = splat(WIDE_EXP[0]);
-    for coefficient in &WIDE_EXP[1..] {
+    let mut sum = splat(DOUBLE_EXP[0]);
+    for coefficient in &DOUBLE_EXP[1..] {
         sum = _mm512_fmadd_pd(sum, r, splat(*coefficient));
     }
     let q = _mm512_fmadd_pd(sum, _mm512_mul_pd(r, r), r);
@@ -294,21 +302,21 @@ fn wide_exponential(x: __m512d, powers: [__m512d; 2], errors: [__m512d; 2]) -> _
 
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn load_wide(x: &[f64; WIDE_LANES]) -> __m512d {
+fn load_double(x: &[f64; DOUBLE_LANES]) -> __m512d {
     // SAFETY: the array has as many elements as the register.
     unsafe { _mm512_loadu_pd(x.as_ptr()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn load_wide_table(row: &[f64; LANES]) -> [__m512d; 2] {
+fn load_double_table(row: &[f64; POWER_COUNT]) -> [__m512d; 2] {
     let (halves, _) = row.as_chunks();
-    [load_wide(&halves[0]), load_wide(&halves[1])]
+    [load_double(&halves[0]), load_double(&halves[1])]
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn store_wide(x: __m512d, out: &mut [f64; WIDE_LANES]) {
+fn store_double(x: __m512d, out: &mut [f64; DOUBLE_LANES]) {
     // SAFETY: the array has as many elements as the register.
     unsafe { _mm512_storeu_pd(out.as_mut_ptr(), x) };
 }
@@ -540,24 +548,24 @@ mod tests {
     fn naive_exp(x: f32) -> f32 {
         let x = if x > f32::EXP_RANGE.1 { f32::EXP_RANGE.1 } else { x };
         let x = if x < f32::EXP_RANGE.0 { f32::EXP_RANGE.0 } else { x };
-        let round = f32::ROUND / 16.0;
+        let round = f32::ROUND / POWER_COUNT as f32;
         let shifted = x.mul_add(f32::LOG2_E, round);
         let n = shifted - round;
         let r = (-n).mul_add(f32::LN_2_LOW, (-n).mul_add(f32::LN_2_HIGH, x));
         let q = EXP[0].mul_add(r, EXP[1]).mul_add(r * r, r);
-        let power = POWERS[shifted.to_bits() as usize % LANES];
+        let power = POWERS[shifted.to_bits() as usize % POWER_COUNT];
         (f64::from(power.mul_add(q, power)) * f64::from(n.floor()).exp2()) as f32
     }
 
-    /// Computes eˣ like `wide_exponentials`, but for a single number.
-    fn naive_wide_exp(x: f64) -> f64 {
+    /// Computes eˣ like `double_exponentials`, but for a single number.
+    fn naive_double_exp(x: f64) -> f64 {
         let x = if x > f64::EXP_RANGE.1 { f64::EXP_RANGE.1 } else { x };
-        let round = f64::ROUND / 16.0;
+        let round = f64::ROUND / POWER_COUNT as f64;
         let shifted = x.mul_add(f64::LOG2_E, round);
         let n = shifted - round;
         let r = (-n).mul_add(f64::LN_2_LOW, (-n).mul_add(f64::LN_2_HIGH, x));
-        let sum = WIDE_EXP.into_iter().reduce(|sum, coefficient| sum.mul_add(r, coefficient)).unwrap();
-        let [power, error] = WIDE_POWERS.map(|row| row[shifted.to_bits() as usize % 16]);
+        let sum = DOUBLE_EXP.into_iter().reduce(|sum, coefficient| sum.mul_add(r, coefficient)).unwrap();
+        let [power, error] = DOUBLE_POWERS.map(|row| row[shifted.to_bits() as usize % POWER_COUNT]);
         let y = power + power.mul_add(sum.mul_add(r * r, r), error);
         // Two exact factors, because 2ⁿ alone may be out of range. Only the second product is rounded.
         let half = (0.5 * n).floor();
@@ -619,11 +627,11 @@ mod tests {
             [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 709.782_712_893_384, -745.133_219_101_941_2];
         let x: Vec<f64> = edges.into_iter().chain(exponents).chain(all).collect();
         let mut out = vec![0.0; x.len()];
-        if !wide_unary(Unary::Exp, &x, &mut out) {
+        if !double_unary(Unary::Exp, &x, &mut out) {
             return;
         }
         for (&x, &out) in x.iter().zip(&out) {
-            let (expected, near) = (naive_wide_exp(x), x.exp());
+            let (expected, near) = (naive_double_exp(x), x.exp());
             assert!(
                 out.to_bits() == expected.to_bits() || out.is_nan() && x.is_nan(),
                 "{x:e}: {out:e}, not {expected:e}"
@@ -633,18 +641,18 @@ mod tests {
         }
         for len in 0..20 {
             let mut rest = vec![0.0; len];
-            assert!(wide_unary(Unary::Exp, &x[..len], &mut rest));
+            assert!(double_unary(Unary::Exp, &x[..len], &mut rest));
             assert!(rest.iter().zip(&out).all(|(x, y)| x.to_bits() == y.to_bits() || x.is_nan()));
         }
     }
 
-    /// Checks the rounding errors of the powers in `WIDE_POWERS` by the equation 2^(j/16) · 2^(k/16) = 2^((j + k)/16). The bound is far below
-    /// the rounding errors of f64, which are about 1e-16. It allows for a few roundings of terms of this size.
+    /// Checks the rounding errors of the powers in `DOUBLE_POWERS` by the equation 2^(j/16) · 2^(k/16) = 2^((j + k)/16). The bound is far
+    /// below the rounding errors of f64, which are about 1e-16. It allows for a few roundings of terms of this size.
     #[test]
     fn powers_have_rounding_errors() {
-        let [powers, errors] = *WIDE_POWERS;
-        for j in 0..8 {
-            for k in 0..8 {
+        let [powers, errors] = *DOUBLE_POWERS;
+        for j in 0..POWER_COUNT {
+            for k in 0..POWER_COUNT - j {
                 let product = powers[j] * powers[k];
                 let rest = powers[j].mul_add(powers[k], -product) + powers[j] * errors[k] + powers[k] * errors[j];
                 let difference = (product - powers[j + k]) + (rest - errors[j + k]);
