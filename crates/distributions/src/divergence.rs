@@ -3,7 +3,7 @@
 use wengert_macros::twins;
 use wengert_special::Array;
 use wengert_tensor::Site;
-use wengert_tensor::ops::{Comparison, Result};
+use wengert_tensor::ops::{Comparison, Result, try_where_};
 
 use crate::combined::Independent;
 use crate::distribution::Distribution;
@@ -75,14 +75,10 @@ macro_rules! divergences {
 
 divergences! {
     Normal, Normal: |p, q| {
-        let ratio = (expr(&p.scale) / &q.scale).get()?;
         let distance = ((expr(&p.loc) - &q.loc) / &q.scale).square();
-        ((expr(&ratio).square() + distance - 1.0) * 0.5 - expr(&ratio).ln()).get()
+        (normal_scale_divergence(&p.scale, &q.scale)? + distance * 0.5).get()
     };
-    HalfNormal, HalfNormal: |p, q| {
-        let ratio = (expr(&p.scale) / &q.scale).get()?;
-        ((expr(&ratio).square() - 1.0) * 0.5 - expr(&ratio).ln()).get()
-    };
+    HalfNormal, HalfNormal: |p, q| normal_scale_divergence(&p.scale, &q.scale)?.get();
     LogNormal, LogNormal: |p, q| p.distribution_of_logarithm().divergence(&q.distribution_of_logarithm());
     Laplace, Laplace: |p, q| {
         let ratio = (expr(&p.scale) / &q.scale).get()?;
@@ -90,12 +86,7 @@ divergences! {
         let overlap = expr(&ratio) * (-expr(&distance) / &p.scale).exp();
         (expr(&distance) / &q.scale + overlap - expr(&ratio).ln() - 1.0).get()
     };
-    Cauchy, Cauchy: |p, q| {
-        // With the scales s and t and the distance d of the locations, ln(((s + t)² + d²) / 4st) = ln(1 + ((s - t)² + d²) / 4st).
-        let product = |x: A| expr(&x) / &p.scale * 0.5 * (expr(&x) / &q.scale * 0.5);
-        let (width, distance) = (expr(&p.scale) - &q.scale, expr(&p.loc) - &q.loc);
-        (product(width.get()?) + product(distance.get()?)).ln_1p().get()
-    };
+    Cauchy, Cauchy: |p, q| cauchy_divergence(p, q);
     Gumbel, Gumbel: |p, q| {
         let ratio = (expr(&p.scale) / &q.scale).get()?;
         let distance = ((expr(&q.loc) - &p.loc) / &q.scale).get()?;
@@ -159,6 +150,30 @@ divergences! {
         let normal = distance / expr(&q.scale).square() * 0.5 + expr(&q.scale).ln() + LN_SQRT_2PI;
         (normal - Expr::from(p.try_entropy())).get()
     };
+}
+
+/// Returns the divergence of two normal distributions with equal locations and the scales `p` and `q`. It is also the divergence of two
+/// half-normal distributions.
+fn normal_scale_divergence<A: Array>(p: &A, q: &A) -> Result<Expr<A>, A::Error> {
+    // The quotient of the scales may underflow. The quotient of their square roots does not.
+    let root = (expr(p).sqrt() / &expr(q).sqrt().get()?).get()?;
+    Ok((expr(&root).square().square() - 1.0) * 0.5 - expr(&root).ln() * 2.0)
+}
+
+/// Returns the divergence of one Cauchy distribution from another. With the scales s and t and half the distance d of the locations, it is
+/// ln(r² / st) for r² = ((s + t) / 2)² + d². It is also ln(1 + (w² + d²) / st) for w = (s - t) / 2.
+fn cauchy_divergence<A: Array>(p: &Cauchy<A>, q: &Cauchy<A>) -> Result<A, A::Error> {
+    let distance = ((expr(&p.loc) - &q.loc) * 0.5).get()?;
+    let radius = ((expr(&p.scale) + &q.scale) * 0.5).hypot(expr(&distance)).get()?;
+    // The second formula keeps the digits of nearly equal distributions. Its quotients w/s, w/t, d/s and d/t are at most 100 here.
+    let is_near = (expr(&p.scale).minimum(expr(&q.scale)) * 100.0).get()?.try_ge(&radius)?;
+    let (s, t) = (try_where_(&is_near, &p.scale, 1.0)?, try_where_(&is_near, &q.scale, 1.0)?);
+    let product = |x: A| expr(&x) / &s * (expr(&x) / &t);
+    let width = ((expr(&s) - &t) * 0.5).get()?;
+    let near = (product(width) + product(try_where_(&is_near, &distance, 0.0)?)).ln_1p().get()?;
+    let logarithm = |x: &A| expr(x).masked(&is_near, 1.0).ln();
+    let far = (logarithm(&radius) * 2.0 - logarithm(&p.scale) - logarithm(&q.scale)).get()?;
+    try_where_(is_near, &near, &far)
 }
 
 /// Returns the divergence of one trial from another: the sum of P (ln P - ln Q) over success and failure. P is the probability in the first

@@ -38,6 +38,18 @@ impl<A: Array> Expr<A> {
         self.then(|x| y.get().and_then(|y| x.try_pow(&y)))
     }
 
+    /// Returns √(x² + `y`²), where x is the value of this formula, without intermediate overflow.
+    #[track_caller]
+    pub(crate) fn hypot(self, y: Expr<A>) -> Self {
+        self.then(|x| y.get().and_then(|y| x.try_hypot(&y)))
+    }
+
+    /// Returns the smaller one of the formula's value and `y`.
+    #[track_caller]
+    pub(crate) fn minimum(self, y: Expr<A>) -> Self {
+        self.then(|x| y.get().and_then(|y| x.try_minimum(&y)))
+    }
+
     /// Returns x ln y, where x is the value of this formula; 0 at x = 0. At x = y = 0, the derivatives with respect to x
     /// and y are 0.
     #[track_caller]

@@ -147,9 +147,12 @@ pub(crate) fn argument_error(message: impl Into<String>, at: Site) -> Error {
 }
 
 /// Returns an error if an element of `x0`, the start of an iteration, is NaN or infinite. Without this check, an infinite start where the
-/// function vanishes would count as a result.
-pub(crate) fn check_start(x0: &[f64], at: Site) -> Result<()> {
-    if x0.iter().all(|x| x.is_finite()) { Ok(()) } else { Err(Error::NotFinite { at_what: "the start".into(), at }) }
+/// function vanishes would count as a result. `solver` is written in the message.
+pub(crate) fn check_start(solver: &str, x0: &[f64], at: Site) -> Result<()> {
+    if x0.iter().all(|x| x.is_finite()) {
+        return Ok(());
+    }
+    Err(argument_error(format!("{solver}: x0 must be finite"), at))
 }
 
 /// Returns an error if a tolerance is NaN or negative. `solver` and the name of the tolerance are written in the message.

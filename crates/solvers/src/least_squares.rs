@@ -252,7 +252,7 @@ impl LeastSquares {
         let shape = x0.shape();
         let limit = self.max_nfev.unwrap_or((100 * x0.numel()).max(200));
         let start = to_f64_vec(x0);
-        check_start(&start, at)?;
+        check_start("least_squares", &start, at)?;
         let mut point = Point::evaluate(f, start, shape, at, 0)?;
         let (mut iterations, mut evaluations) = (0, 1);
         let mut region = TrustRegion::new(&point);

@@ -214,10 +214,10 @@ impl<A: Array> Family for Weibull<A> {
     }
 
     fn distribution_function(&self, x: &A) -> Result<A> {
-        // Where the power is above e⁷, the result is 1. There the power could overflow, and the derivative would be NaN.
-        let z = (expr(x) / &self.scale).get()?;
-        let is_far = (expr(&z).ln() * &self.concentration).get()?.try_gt(7.0)?;
-        let power = expr(&z).masked(&is_far, 1.0).pow(expr(&self.concentration));
+        // Where the power is at least e⁷, the result is 1. There the quotient or the power could be infinite, and derivatives would be NaN.
+        let limit = (7.0 / expr(&self.concentration)).exp() * &self.scale;
+        let is_far = x.try_ge(&limit.get()?)?;
+        let power = (expr(x).masked(&is_far, 1.0) / &self.scale).pow(expr(&self.concentration));
         (-(-power).expm1()).masked(is_far, 1.0).get()
     }
 

@@ -437,14 +437,46 @@ fn large_and_small_scales_do_not_overflow_on_the_way() {
     assert_close(f64::from(kl_divergence(&narrow, &wide).item()), 25.0 * 10f64.ln() - 0.5, 1e-6);
     let (half, one) = (HalfNormal::new(&scalar(1e-25)), HalfNormal::new(&scalar(1.0)));
     assert_close(f64::from(kl_divergence(&half, &one).item()), 25.0 * 10f64.ln() - 0.5, 1e-6);
-    let cauchy = kl_divergence(&Cauchy::new(&scalar(0.0), 3e-25), &Cauchy::new(&scalar(2e-25), 1e-25)).item();
-    assert_close(f64::from(cauchy), (5f64 / 3.0).ln(), 1e-6);
     // The square of the parameters' sum overflows in f32.
     assert_close(f64::from(Beta::new(&scalar(1e20), 1e20).variance().item()), 1.25e-21, 1e-6);
     // The power overflows in f32, where the distribution function is 1.
     let (value, gradient) = with_gradient(&[3f32, 1.0], |x| Weibull::new(x.tape().constant(1f32), 100.0).cdf(x));
     assert_eq!((value[0], gradient[0]), (1.0, 0.0));
     assert_close(f64::from(gradient[1]), 100.0 * (-1f64).exp(), 1e-6);
+    let (value, gradient) = with_gradient(&[1f32], |scale| Weibull::new(scale, 2.0).cdf(f32::INFINITY));
+    assert_eq!((value[0], gradient[0]), (1.0, 0.0));
+}
+
+#[test]
+fn divergences_of_extreme_scales_are_finite() {
+    // The quotient of the scales is 0 in f32.
+    let logarithm = 50.0 * 10f64.ln();
+    let (value, gradient) =
+        with_gradient(&[1e-30f32], |p| kl_divergence(&Normal::new(p * 0.0, p), &Normal::new(p * 0.0, 1e20)));
+    assert_close(f64::from(value[0]), logarithm - 0.5, 1e-6);
+    assert_close(f64::from(gradient[0]), -1e30, 1e-6);
+    let (value, gradient) =
+        with_gradient(&[1e-30f32], |p| kl_divergence(&HalfNormal::new(p), &HalfNormal::new(p * 0.0 + 1e20)));
+    assert_close(f64::from(value[0]), logarithm - 0.5, 1e-6);
+    assert_close(f64::from(gradient[0]), -1e30, 1e-6);
+    // A row has the location and scale of p, the location and scale of q, and the divergence from mpmath.
+    for (p, q, want) in [
+        ([0.0, 3e-25], [2e-25, 1e-25], 0.510_825_623_765_990_7),
+        ([0.0, 1e-21], [0.0, 1e18], 88.414_524_265_647_89),
+        ([0.0, 1e-15], [1e10, 1e-15], 113.742_960_288_582_39),
+        ([0.0, 1e-19], [10.0, 1e-19], 90.717_109_358_641_94),
+        ([1.0, 1e38], [0.0, 2e38], 0.117_783_035_656_383_45),
+        ([0.0, 2.0], [7.0, 0.1], 4.201_141_545_665_889),
+    ] {
+        let (value, gradient) = with_gradient(&[p[0], p[1], q[0], q[1]].map(|x| x as f32), |x| {
+            kl_divergence(&Cauchy::new(x.select(0, 0), x.select(0, 1)), &Cauchy::new(x.select(0, 2), x.select(0, 3)))
+        });
+        assert_close(f64::from(value[0]), want, 1e-6);
+        // The derivatives with respect to the logarithms of the scales and the locations' distance have the sum 0.
+        let terms: Vec<f64> =
+            [p[0] - q[0], p[1], q[1]].iter().zip([0, 1, 3]).map(|(x, k)| x * f64::from(gradient[k])).collect();
+        assert!(terms.iter().sum::<f64>().abs() < 1e-5, "{terms:?}");
+    }
 }
 
 #[test]

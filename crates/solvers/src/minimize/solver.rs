@@ -207,7 +207,7 @@ impl Minimize {
         let shape = x0.shape();
         let mut objective = Objective { f, shape, evaluations: 0, products: 0 };
         let start = to_f64_vec(x0);
-        check_start(&start, at)?;
+        check_start("minimize", &start, at)?;
         let mut point = objective.evaluate(start)?;
         if !point.is_finite() {
             return Err(Error::NotFinite { at_what: "the function or its gradient at the start".into(), at });

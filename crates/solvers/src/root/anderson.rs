@@ -12,7 +12,7 @@ use wengert_macros::twins;
 use wengert_tensor::ops::Reductions as _;
 use wengert_tensor::{Float, Shape, Site, Tensor};
 
-use crate::error::{Error, Result, check_tolerances};
+use crate::error::{Error, Result, check_start, check_tolerances};
 use crate::evaluate::{
     Map, MapWith, check_shape, dot, evaluate, norm, round_to_type, to_f64_vec, to_tensor, with_constants,
 };
@@ -112,8 +112,8 @@ impl FixedPoint {
     ///
     /// # Errors
     ///
-    /// If a tolerance is NaN or negative, or if the result of `g` does not have the shape of `x0`, or is NaN or infinite. If the largest
-    /// number of iterations is reached, or `g` cannot be evaluated.
+    /// If a tolerance is NaN or negative, or an element of `x0` is NaN or infinite. If the result of `g` does not have the shape of `x0`, or
+    /// is NaN or infinite. If the largest number of iterations is reached, or `g` cannot be evaluated.
     pub fn try_call<T: Float>(
         &self,
         g: impl for<'t> Fn(Var<'t, T>) -> Var<'t, T>,
@@ -153,7 +153,7 @@ impl FixedPoint {
     ) -> Result<Var<'t, T>> {
         let at = Site::here("record");
         let inputs: Vec<Var<'t, T>> = std::iter::once(x0).chain(args.iter().copied()).collect();
-        let function = RecordedFixedPoint { solver: self.clone(), g: Rc::new(g), at };
+        let function = RecordedFixedPoint { solver: self.clone(), g: Rc::new(g), is_adjoint: false, at };
         Ok(x0.tape().record_function(function, &inputs, at)?[0])
     }
 
@@ -161,6 +161,7 @@ impl FixedPoint {
         check_tolerances("fixed_point", &[("rtol", self.rtol), ("atol", self.atol)], at)?;
         let rtol = self.rtol.max(16.0 * T::EPSILON.to_f64());
         let (shape, mut x) = (x0.shape().clone(), to_f64_vec(x0));
+        check_start("fixed_point", &x, at)?;
         let mut history = History { capacity: self.history, ..History::default() };
         let mut smallest = f64::INFINITY;
         for iterations in 1..=self.max_iter {
@@ -253,6 +254,8 @@ impl History {
 struct RecordedFixedPoint<T: Float> {
     solver: FixedPoint,
     g: Rc<MapWith<T>>,
+    /// True if the start is a gradient of another fixed point.
+    is_adjoint: bool,
     at: Site,
 }
 
@@ -266,6 +269,9 @@ impl<T: Float> Function<T> for RecordedFixedPoint<T> {
     }
 
     fn run(&self, inputs: &[Tensor<T>]) -> Result<Vec<Tensor<T>>, TapeError> {
+        if self.is_adjoint && !inputs[0].iter().all(|x| x.is_finite()) {
+            return Err(Error::NotFinite { at_what: "a gradient of the fixed point".into(), at: self.at }.into());
+        }
         Ok(vec![self.solver.find(&with_constants(&*self.g, &inputs[1..]), &inputs[0], self.at)?.x])
     }
 
@@ -280,7 +286,7 @@ impl<T: Float> Function<T> for RecordedFixedPoint<T> {
         let inputs: Vec<Var<'t, T>> = [v, x].into_iter().chain(args.iter().copied()).chain([v]).collect();
         // The equation is linear in the gradient, whose size is arbitrary, so an absolute tolerance would give wrong small gradients.
         let solver = FixedPoint { atol: 0.0, ..self.solver.clone() };
-        let function = RecordedFixedPoint { solver, g: adjoint, at: self.at };
+        let function = RecordedFixedPoint { solver, g: adjoint, is_adjoint: true, at: self.at };
         let Some(recorded) = call.value_of(x.tape().record_function(function, &inputs, self.at)) else {
             return vec![None; call.inputs.len()];
         };

@@ -171,7 +171,7 @@ impl Root {
         let (rtol, atol) = (self.rtol.unwrap_or(epsilon.sqrt()), self.atol.unwrap_or(16.0 * epsilon));
         check_tolerances("root", &[("rtol", rtol), ("atol", atol)], at)?;
         let (shape, mut x, mut evaluations) = (x0.shape().clone(), to_f64_vec(x0), 0);
-        check_start(&x, at)?;
+        check_start("root", &x, at)?;
         let n = x.len();
         for iterations in 0..=self.max_iter {
             let (y, jacobian) = value_and_jacobian(f, &to_tensor::<T>(&x, &shape)?)?;

@@ -93,7 +93,7 @@ fn failures_of_roots_are_errors() {
     let error = Root::new().try_call(|x| (x - 2.0).sqrt(), &one).unwrap_err();
     assert!(error.to_string().starts_with("the function in iteration 0 is not finite"), "{error}");
     let error = Root::new().try_call(|x| 1.0 / x, &Tensor::scalar(f64::INFINITY)).unwrap_err();
-    assert!(error.to_string().starts_with("the start is not finite"), "{error}");
+    assert_eq!(error.sentence(), "root: x0 must be finite");
     let error = Root::new().try_call(|x| stack(&[x, x], 0), &one).unwrap_err();
     assert!(error.to_string().starts_with("root: 1 unknowns need 1 equations, got 2"), "{error}");
     let error = Root::new().max_iter(2).try_call(|x| x.exp() - 1e5, &one).unwrap_err();
@@ -143,6 +143,8 @@ fn failures_of_fixed_points_are_errors() {
     assert!(matches!(error, Error::Limit { count: 5, .. }), "{error}");
     let error = FixedPoint::new().try_call(|x| (x - 2.0).log(), &start).unwrap_err();
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+    let error = FixedPoint::new().try_call(|x| 1.0 / x, &Tensor::scalar(f64::INFINITY)).unwrap_err();
+    assert_eq!(error.sentence(), "fixed_point: x0 must be finite");
     let error = FixedPoint::new().try_call(|x| stack(&[x, x], 0), &start).unwrap_err();
     assert!(error.to_string().starts_with("the result of g must have the shape [], got [2]"), "{error}");
 }
@@ -272,6 +274,9 @@ fn small_gradients_of_fixed_points_are_accurate() {
         let [slope] = (x * weight).grad([a]);
         assert!((slope.item() - 10.0 * weight).abs() <= 1e-6 * weight, "{weight:e}: {:e}", slope.item());
     }
+    let [slope] = (x * f64::INFINITY).grad([a]);
+    let error = slope.try_value().unwrap_err().to_string();
+    assert!(error.contains("a gradient of the fixed point is not finite"), "{error}");
 }
 
 #[test]
