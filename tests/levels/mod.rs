@@ -20,7 +20,7 @@ use self::lexer::{tokens, without_comments_and_literals};
 use crate::sources::{files, text};
 
 /// The upper limit of `unsafe` blocks under `crates/`.
-const UNSAFE_BLOCKS: usize = 48;
+const UNSAFE_BLOCKS: usize = 51;
 
 /// Returns the lines of the page's code block of levels, which has the language `levels`.
 fn block(page: &str) -> Vec<&str> {
