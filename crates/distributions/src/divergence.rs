@@ -163,10 +163,11 @@ fn normal_scale_divergence<A: Array>(p: &A, q: &A) -> Result<Expr<A>, A::Error> 
 /// Returns the divergence of one Cauchy distribution from another. With the scales s and t and half the distance d of the locations, it is
 /// ln(r² / st) for r² = ((s + t) / 2)² + d². It is also ln(1 + (w² + d²) / st) for w = (s - t) / 2.
 fn cauchy_divergence<A: Array>(p: &Cauchy<A>, q: &Cauchy<A>) -> Result<A, A::Error> {
-    let distance = ((expr(&p.loc) - &q.loc) * 0.5).get()?;
-    let radius = ((expr(&p.scale) + &q.scale) * 0.5).hypot(expr(&distance)).get()?;
-    // The second formula keeps the digits of nearly equal distributions. Its quotients w/s, w/t, d/s and d/t are at most 100 here.
-    let is_near = (expr(&p.scale).minimum(expr(&q.scale)) * 100.0).get()?.try_ge(&radius)?;
+    // The parameters are halved first, because a sum or a difference of large parameters could overflow.
+    let distance = (expr(&p.loc) * 0.5 - expr(&q.loc) * 0.5).get()?;
+    let radius = (expr(&p.scale) * 0.5 + expr(&q.scale) * 0.5).hypot(expr(&distance)).get()?;
+    // The second formula keeps the digits of nearly equal distributions. Its quotients w/s, w/t, d/s and d/t are at most 1e8 here.
+    let is_near = (expr(&p.scale).minimum(expr(&q.scale)) * 1e8).get()?.try_ge(&radius)?;
     let (s, t) = (try_where_(&is_near, &p.scale, 1.0)?, try_where_(&is_near, &q.scale, 1.0)?);
     let product = |x: A| expr(&x) / &s * (expr(&x) / &t);
     let width = ((expr(&s) - &t) * 0.5).get()?;

@@ -1,4 +1,5 @@
-//! The derivative of the cumulative sum along a dimension. Its adjoint is the cumulative sum from the other end.
+//! The cumulative sum along a dimension as an operation of a tape, with its derivatives. The adjoint is the cumulative sum from the other
+//! end.
 
 use wengert_tensor::ops::TensorLike;
 use wengert_tensor::{Axes, Float, Site, Tensor, View};

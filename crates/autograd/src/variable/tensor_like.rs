@@ -92,8 +92,8 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         self.tape.push(Op::Binary(op), [self.index, other.index], |record| record.node(self.index).shape, at)
     }
 
-    // This does the same as the default method, but borrows the tape only once if the shapes are equal, or if one operand expands to the
-    // shape of the other.
+    // This does the same as the default method, but borrows the tape only once if the shapes are equal. It borrows the tape twice if one
+    // operand expands to the shape of the other.
     #[inline]
     fn apply_broadcast(&self, op: Binary, other: &Self, rule: BroadcastRule, at: Site) -> Result<Self, Error> {
         if compat::accepts_equal(rule) && self.tape.owns(*other) {
@@ -229,7 +229,7 @@ fn broadcast_different<'t, T: Float>(
     rule: BroadcastRule,
     at: Site,
 ) -> Result<Var<'t, T>, Error> {
-    // The lookup of the rules may call the user's handler of warnings, so it comes before the borrow of the tape.
+    // The first lookup of the rules may call the user's handler of warnings, which may use this tape. So it comes before the borrow.
     let rules = compat::rules_for(rule);
     let mut record = x.tape.record.borrow_mut();
     let (shapes, numbers) = ([x, y].map(|x| record.shape(x.index)), [x, y].map(|x| record.node(x.index).shape));

@@ -215,8 +215,8 @@ impl<A: Array> Family for Weibull<A> {
 
     fn distribution_function(&self, x: &A) -> Result<A> {
         // Where the power is at least e⁷, the result is 1. There the quotient or the power could be infinite, and derivatives would be NaN.
-        let limit = (7.0 / expr(&self.concentration)).exp() * &self.scale;
-        let is_far = x.try_ge(&limit.get()?)?;
+        let log_power = (expr(x).ln() - expr(&self.scale).ln()) * &self.concentration;
+        let is_far = log_power.get()?.try_ge(7.0)?;
         let power = (expr(x).masked(&is_far, 1.0) / &self.scale).pow(expr(&self.concentration));
         (-(-power).expm1()).masked(is_far, 1.0).get()
     }

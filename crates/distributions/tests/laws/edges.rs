@@ -466,12 +466,17 @@ fn divergences_of_extreme_scales_are_finite() {
         ([0.0, 1e-15], [1e10, 1e-15], 113.742_960_288_582_4),
         ([0.0, 1e-19], [10.0, 1e-19], 90.717_109_358_641_94),
         ([1.0, 1e38], [0.0, 2e38], 0.117_783_035_656_383_45),
+        ([0.0, 3e38], [0.0, 3e38], 0.0),
+        ([0.0, 1e-30], [0.0, 1e-27], 5.523_459_918_528_413),
         ([0.0, 2.0], [7.0, 0.1], 4.201_141_545_665_889),
     ] {
         let (value, gradient) = with_gradient(&[p[0], p[1], q[0], q[1]].map(|x| x as f32), |x| {
             kl_divergence(&Cauchy::new(x.select(0, 0), x.select(0, 1)), &Cauchy::new(x.select(0, 2), x.select(0, 3)))
         });
         assert_close(f64::from(value[0]), want, 1e-6);
+        // With half the distance d, the divergence is ln(((s + t) / 2)² + d²) - ln s - ln t.
+        let (s, mean, d) = (p[1], (p[1] + q[1]) * 0.5, (p[0] - q[0]) * 0.5);
+        assert_close(s * f64::from(gradient[1]), s * mean / (mean * mean + d * d) - 1.0, 1e-5);
         // The derivatives with respect to the logarithms of the scales and the locations' distance have the sum 0.
         let terms: Vec<f64> =
             [p[0] - q[0], p[1], q[1]].iter().zip([0, 1, 3]).map(|(x, k)| x * f64::from(gradient[k])).collect();

@@ -180,8 +180,8 @@ pub(crate) fn solve_triangular<T: Float>(
             |other: usize| if other > row { &after[(other - row - 1) * width..] } else { &before[other * width..] };
         let count = solved.len();
         for step in 0..count {
-            // For a single column, `triangular` subtracts elements in the order in which they were solved. The order here is the same, so
-            // that both give the same bits.
+            // For a single column, `Triangular::solve` subtracts the products with the solved elements in the order of solution. The order
+            // here is the same, so that both give the same bits.
             let other = if width == 1 && part.upper { solved.end - 1 - step } else { solved.start + step };
             for (y, x) in current.iter_mut().zip(solved_row(other)) {
                 subtract_scaled(y, &factors[other], x);

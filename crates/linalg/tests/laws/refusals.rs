@@ -161,7 +161,7 @@ fn huge_identities_are_errors() {
     assert!(Tensor::scalar(1.0f64).expand([1usize << 25, 1 << 25]).try_matrix_power(0).is_err());
 }
 
-/// Checks that `try_grad` returns an error, and does not panic, if a derivative rule needs a matrix that no memory can hold.
+/// Checks that `try_vjp` returns an error, and does not panic, if a derivative rule needs a matrix that no memory can hold.
 #[test]
 fn rules_with_huge_matrices_return_errors() {
     type Rule = for<'t> fn(Var<'t, f64>) -> Var<'t, f64>;

@@ -59,7 +59,7 @@ pub fn cases<T: Float>() -> Vec<Case<T>> {
     cases
 }
 
-/// Returns pairs of a dividend and a divisor, with zeros, infinities and different signs.
+/// Returns dividends and divisors, with zeros, infinities and different signs.
 fn dividends_and_divisors<T: Float>() -> [Tensor<T>; 2] {
     let infinity = f64::INFINITY;
     let dividends = [1.0, -1.0, 0.0, 3.0, -3.0, 3.0, -3.0, infinity, -7.0, 7.0, 6.0, 1.0];

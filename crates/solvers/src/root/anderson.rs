@@ -144,7 +144,8 @@ impl FixedPoint {
     ///
     /// # Errors
     ///
-    /// If the variables belong to different tapes. The errors of [`call`](Self::call) occur when a value is requested.
+    /// If the variables belong to different tapes. The errors of [`call`](Self::call) occur when a value is requested. So does the error of
+    /// a gradient whose incoming gradient is not finite.
     pub fn try_record<'t, T: Float>(
         &self,
         g: impl for<'v> Fn(Var<'v, T>, &[Var<'v, T>]) -> Var<'v, T> + 'static,

@@ -82,7 +82,7 @@ fn derivatives_of_functions_of_several_operands_agree_with_differences() {
     assert_gradcheck!(check(), |a, b, p| a.betaincinv(b, p), &a, &b, &p);
 }
 
-/// Compares the third derivative of the incomplete gamma function with central differences of the second derivative.
+/// Compares the third derivative of the incomplete gamma function with respect to its first argument with central differences of the second derivative.
 #[test]
 fn third_derivatives_agree_with_differences() {
     let second = |a: f64| {

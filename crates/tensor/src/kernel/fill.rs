@@ -217,6 +217,8 @@ pub(crate) fn copy_rows<T: Copy>(space: &IterationSpace<2>, from: &[T], to: &mut
     }
 }
 
+const _: () = assert!(MAX_SHORT_ROW == 8, "loops of constant length exist for rows of up to 8 elements");
+
 crate::scalar::cpu::dispatched! {
     /// Does the same as [`copy_matrix`] for rows of 2 to [`MAX_SHORT_ROW`] elements.
     fn copy_short_rows<T: Copy>(from: &[T], to: &mut [T], starts: [usize; 2], steps: [isize; 2], sizes: [usize; 2]) {

@@ -247,8 +247,8 @@ mod x86 {
     use super::{SIDE, contains_square, start_of_row};
     use crate::Scalar;
 
-    /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. One check of bounds covers the segments of all rows. With
-    /// a check for each segment, the processor would load fewer segments at the same time.
+    /// Does the same as [`square`](super::square), for elements of 4 or 8 bytes. Checks the bounds of each slice once, for all rows of the
+    /// square. With a check for each row, the processor would load fewer rows at the same time.
     #[target_feature(enable = "avx512f")]
     pub(super) fn square<T: Scalar>(x: &[T], step: isize, pitch: isize, to: &mut [T]) {
         assert!(size_of::<T>() >= 4 && contains_square(to, pitch) && contains_square(x, step));

@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn tables_are_random_or_given() {
         let table = Embedding::<f64>::new(100, 100, &mut Generator::new(1)).weight.value;
-        // The bounds are four standard deviations over 10,000 elements: 4 / 100 for the mean, and 4 · √2 / 100 for the variance.
+        // The bounds are four standard deviations over 10,000 elements: 4 / 100 for the mean, and 4 · √2 / 100 for the variance, rounded up.
         assert!(table.mean(..).item().abs() < 0.04 && (table.var(.., 1.0).item() - 1.0).abs() < 0.06);
         let given = Embedding::from_pretrained(table.clone());
         assert!(given.weight.is_frozen() && given.weight.value == table);

@@ -59,7 +59,7 @@ impl<const D: usize> MaxUnpool<D> {
 impl<const D: usize> MaxUnpool<D> {
     /// Returns zeros with each element of `x` at its position in `indices`, which
     /// [`MaxPool::forward_with_indices`](crate::MaxPool::forward_with_indices) returned. `output_size` has the last `D` sizes of the result.
-    /// By default, the windows cover the result exactly. If positions are equal, the last element wins.
+    /// By default, the windows cover the result and its padding exactly. If positions are equal, the last element wins.
     ///
     /// # Errors
     ///

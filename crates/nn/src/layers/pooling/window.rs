@@ -1,4 +1,4 @@
-//! The settings of a pooling window that moves over an input: its size, stride, padding and dilation.
+//! The settings of a pooling window that moves over an input: its size, stride, padding, dilation and `ceil_mode`.
 
 use std::panic::Location;
 

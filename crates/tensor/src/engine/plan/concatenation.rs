@@ -6,7 +6,7 @@
 //! example. Several concatenations may share operands in the same order. For example, one concatenation has all states, and another one has
 //! all states except the last.
 //!
-//! In the second case, the memory is not always used. A concatenation that is a step of a region is written to the region's memory, and
+//! If different steps compute the operands, the memory is not always used. A concatenation that is a step of a region is written to the region's memory, and
 //! all its operands are copied. Outside of regions, all operands are copied to a new tensor if no step has written an operand into the
 //! planned memory.
 

@@ -190,7 +190,8 @@ pub(super) fn find(steps: &[Step], concatenations: &ConcatBuffers, is_root: &[bo
             };
             step.writes.iter().for_each(|&buffer| writers[buffer as usize] = writer);
             // A fused program outside of all regions writes its operand directly into the memory of a concatenation, so the operand is not
-            // copied. The results of other steps outside of all regions, data and numbers also keep the concatenation outside.
+            // copied. The results of other steps outside of all regions also keep the concatenation outside, and so do data and numbers
+            // that are read without a reshape.
             let is_regional = |source: &OperandRef| match source.buffer().map(|buffer| writers[buffer as usize]) {
                 Some(writer) if writer < start => {
                     let after = regions.partition_point(|region| region.steps.start <= writer);

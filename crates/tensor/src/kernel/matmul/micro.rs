@@ -774,7 +774,7 @@ mod tests {
         all.into_iter().map(T::to_f64).collect()
     }
 
-    /// Calls `check` with the loops of each instruction set that the processor has.
+    /// Calls `check` with the loops of each instruction set up to the set in use. Some loops may be repeated.
     fn for_each_set<T: Float + HasMicroKernels>(check: impl Fn(&dyn MicroKernels<T>)) {
         use InstructionSet::{Avx2, Avx512, Neon, Portable};
         [Portable, Neon, Avx2, Avx512].into_iter().for_each(|set| check(T::kernels_for(set)));

@@ -358,8 +358,8 @@ impl<'a, T: Float, E: Evaluate<T> + ?Sized> Buffers<'a, T, E> {
     }
 
     /// Runs a concatenation. If a step has written an operand into the planned memory, operands that are already at their offsets stay
-    /// there. The other operands are then copied to their offsets. If no step has done so, or if
-    /// [`join_in_place`](Self::join_in_place) returns `None`, all operands are copied to a new tensor.
+    /// there. The other operands are then copied to their offsets. If no step has done so, or if the
+    /// memory cannot be used, all operands are copied to a new tensor: see [`join_in_place`](Self::join_in_place).
     fn concatenate(
         &mut self,
         step: &Step,

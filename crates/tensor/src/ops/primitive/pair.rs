@@ -249,8 +249,8 @@ pub(crate) fn check_whole_number<A: TensorLike>(other: &impl Operand<A>, at: Sit
     Err(Error::argument(at, message).with_hint(hint))
 }
 
-/// Refuses a number that wraps around beside `u8`, or that is no number of `i64`, where the wrapped number would be meaningless. The
-/// message is PyTorch's. As in PyTorch, the numbers from -255 to -1 stand for 1 to 255 beside `u8`.
+/// Refuses a number outside -255 to 255 beside `u8`, and a number outside the range of `i64` beside `i64`. The message is PyTorch's. As in
+/// PyTorch, the numbers from -255 to -1 stand for 1 to 255 beside `u8`.
 pub(crate) fn check_fits<A: TensorLike>(number: Option<f64>, at: Site) -> Result<(), Error> {
     let (range, name) = match A::Elem::DTYPE {
         DType::U8 => (-255.0..=255.0, "uint8_t"),

@@ -10,8 +10,8 @@ use crate::{Error, Number, Site, Sizes, ensure};
 /// Sliding windows as columns of a matrix.
 #[twins(blanket)]
 pub trait Columns: TensorLike {
-    /// Returns the windows of `[n, c, h, w]` (or `[c, h, w]`) as columns `[n, c · kh · kw, windows]`, in row-major order. A window has `kh`
-    /// rows and `kw` columns. Adds `padding` zeros at both ends of `h` and `w`. Refuses sizes of 0 except the batch size, and a window that
+    /// Returns the windows of `[n, c, h, w]` as columns `[n, c · kh · kw, windows]`. For `[c, h, w]`, the result has no dimension `n`. The
+    /// windows, and the elements of each window, are in row-major order. A window has `kh` rows and `kw` columns. Adds `padding` zeros at both ends of `h` and `w`. Refuses sizes of 0 except the batch size, and a window that
     /// is larger than the padded image. PyTorch: `nn.functional.unfold`.
     ///
     /// ```

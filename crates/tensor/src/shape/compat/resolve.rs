@@ -43,7 +43,7 @@ pub fn rules_for(rule: BroadcastRule) -> Rules {
 }
 
 /// Returns true if an operation only expands the array of shape `smaller` to the shape `larger`, and `rules` neither refuse the operation nor
-/// warn. If the result is false, the caller must call [`resolve`]. `rules` are the rules that [`rules_for`] returns.
+/// warn. If the result is false, the caller must call `resolve`. `rules` are the result of `rules_for`.
 #[inline]
 pub fn only_expands(smaller: &Shape, larger: &Shape, rules: Rules) -> bool {
     broadcast::expands(smaller, larger)

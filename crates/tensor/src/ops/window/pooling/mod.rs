@@ -93,7 +93,7 @@ pub trait Pooling: Windowed<Elem: Float> {
     /// Returns zeros with each element of `[n, c, l]` (or `[c, l]`) at the position that `indices` gives. This is the inverse of
     /// [`max_pool1d_with_indices`](Self::max_pool1d_with_indices), except for elements that are no maximum. `output_size` is the length of
     /// the result: unless the stride is 1, arrays of several lengths have the same number of windows. By default, the windows cover the
-    /// result exactly. If positions are equal, the last element wins. Has the errors of [`max_unpool2d`](Self::max_unpool2d). PyTorch:
+    /// result and its padding exactly. If positions are equal, the last element wins. Has the errors of [`max_unpool2d`](Self::max_unpool2d). PyTorch:
     /// `nn.functional.max_unpool1d`.
     fn try_max_unpool1d(
         &self,
@@ -107,7 +107,7 @@ pub trait Pooling: Windowed<Elem: Float> {
 
     /// Returns zeros with each element of `[n, c, h, w]` (or `[c, h, w]`) at the row-major position in its plane that `indices` gives. This
     /// is the inverse of [`max_pool2d_with_indices`](Self::max_pool2d_with_indices), except for elements that are no maximum. `output_size`
-    /// is the height and the width of the result. By default, the windows cover the result exactly. If positions are equal, the last element
+    /// is the height and the width of the result. By default, the windows cover the result and its padding exactly. If positions are equal, the last element
     /// wins. Refuses `indices` of another shape, positions outside of the result, and an `output_size` that differs from the default by the
     /// stride or more. The dilation is ignored. PyTorch: `nn.functional.max_unpool2d`.
     ///
@@ -130,7 +130,7 @@ pub trait Pooling: Windowed<Elem: Float> {
 
     /// Returns zeros with each element of `[n, c, d, h, w]` (or `[c, d, h, w]`) at the row-major position in its volume that `indices` gives.
     /// This is the inverse of [`max_pool3d_with_indices`](Self::max_pool3d_with_indices), except for elements that are no maximum.
-    /// `output_size` is the depth, the height and the width of the result. By default, the windows cover the result exactly. If positions are
+    /// `output_size` is the depth, the height and the width of the result. By default, the windows cover the result and its padding exactly. If positions are
     /// equal, the last element wins. Has the errors of [`max_unpool2d`](Self::max_unpool2d). PyTorch: `nn.functional.max_unpool3d`.
     fn try_max_unpool3d(
         &self,
