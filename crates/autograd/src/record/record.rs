@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::panic::Location;
 
 use wengert_tensor::plan::{ByNode, Expression, ExpressionTail, Identity, ListLengths, NodeIndex, Op, ResultOrigin};
-use wengert_tensor::{Float, Tensor};
+use wengert_tensor::{Float, Shape, Site, Tensor};
 
 /// The operation that returns its input and stops gradients. Every other [`Op::Alias`] refuses to be differentiated,
 /// and its field is the index of its name in `Record::opaque_names`.
@@ -17,7 +17,7 @@ pub(crate) const DETACH: Op = Op::Alias(u32::MAX);
 pub(crate) struct Record<T: Float, O> {
     /// The nodes. Only the methods of the record append nodes, because each node needs a line of code.
     pub(crate) expression: Expression,
-    /// The line of code that recorded each node. A constant that is written in an operation (the 2.0 in `x + 2.0`) has no line until the
+    /// The line of code that recorded each node. A constant that is written in an operation (the 2.0 in `where_(&mask, x, 2.0)`) has no line until the
     /// operation is recorded.
     locations: Vec<Option<&'static Location<'static>>>,
     /// The number of nodes that have no line of code yet.
@@ -302,6 +302,14 @@ impl<T: Float, O> Record<T, O> {
         let index = self.expression.push(op, inputs, shape)?;
         self.locations.push(location);
         Some(index)
+    }
+
+    /// Appends the number `value` as a leaf that stops gradients. If the shape with index `shape` has dimensions, also appends the expansion to
+    /// this shape. Returns the index of the last appended node, or `None` if the tape is full.
+    pub(crate) fn push_filled(&mut self, value: T, shape: u32, at: Site) -> Option<NodeIndex> {
+        let (leaf, scalar) = (self.expression.add_number(value.to_f64()), self.expression.intern(&Shape::scalar()));
+        let number = self.push(leaf, [], scalar, Some(at.location))?;
+        if shape == scalar { Some(number) } else { self.push(Op::Expand, [number], shape, Some(at.location)) }
     }
 
     /// Appends a node with an [`Op::Other`], and stores the operation that it refers to, with the operation's name.

@@ -79,33 +79,24 @@ impl<'t, T: Float> Var<'t, T> {
     /// Returns the number `value` expanded to a shape, on the tape of this variable.
     #[track_caller]
     pub(crate) fn filled(self, shape: &Shape, value: T) -> Self {
-        self.filled_at(shape, value, Site::here("full"))
+        or_raise(self.try_filled_at(shape, value, Site::here("full")))
     }
 
-    /// Does the same as [`filled`](Self::filled), but records the number at the line of code in `at`.
-    pub(crate) fn filled_at(self, shape: &Shape, value: T, at: Site) -> Self {
-        or_raise(self.try_filled_at(shape, value, at))
-    }
-
-    /// Does the same as [`filled_at`](Self::filled_at), but returns an error if the tape is full.
+    /// Does the same as [`filled`](Self::filled), but records the number at the line of code in `at`, and returns an error if the tape is
+    /// full.
     pub(crate) fn try_filled_at(self, shape: &Shape, value: T, at: Site) -> Result<Self, Error> {
-        let number = self.tape.try_number(value, Some(at))?;
-        if shape.rank() == 0 { Ok(number) } else { number.record_over(Op::Expand, shape, at) }
+        let mut record = self.tape.record.borrow_mut();
+        let shape = record.expression.intern(shape);
+        let index = record.push_filled(value, shape, at).ok_or_else(|| Error::TapeFull { at })?;
+        Ok(self.tape.var_of(index))
     }
 
-    /// Returns the number `value` expanded to the shape of this variable, or an error if the tape is full. Records the same nodes as
-    /// [`try_filled_at`](Self::try_filled_at), but borrows the tape only once.
+    /// Does the same as [`try_filled_at`](Self::try_filled_at) for the shape of this variable.
     pub(crate) fn try_filled_like_at(self, value: T, at: Site) -> Result<Self, Error> {
         let mut record = self.tape.record.borrow_mut();
-        let (shape, location) = (record.node(self.index).shape, Some(at.location));
-        let has_dimensions = record.shape(self.index).rank() > 0;
-        let leaf = record.expression.add_number(value.to_f64());
-        let scalar = if has_dimensions { record.expression.intern(&Shape::scalar()) } else { shape };
-        let mut index = record.push(leaf, [], scalar, location);
-        if let (true, Some(number)) = (has_dimensions, index) {
-            index = record.push(Op::Expand, [number], shape, location);
-        }
-        index.map(|index| self.tape.var_of(index)).ok_or_else(|| Error::TapeFull { at })
+        let shape = record.node(self.index).shape;
+        let index = record.push_filled(value, shape, at).ok_or_else(|| Error::TapeFull { at })?;
+        Ok(self.tape.var_of(index))
     }
 }
 

@@ -110,17 +110,14 @@ impl<'t, T: Float> TensorLike for Var<'t, T> {
         x.apply_binary(op, &y, at)
     }
 
-    // This does the same as the default method, but borrows the tape only once, and an error names the operation.
+    // This does the same as the default method, but borrows the tape only once, and an error names the operation. A number beside a
+    // variable without dimensions is not expanded.
     fn apply_number(&self, op: Binary, number: T, at: Site) -> Result<Self, Error> {
         let mut record = self.tape.record.borrow_mut();
-        let (shape, location) = (record.node(self.index).shape, Some(at.location));
-        let (leaf, scalar) =
-            (record.expression.add_number(number.to_f64()), record.expression.intern(&Shape::scalar()));
-        let number = record.push(leaf, [], scalar, location).ok_or_else(|| Error::TapeFull { at })?;
-        let number = record.push(Op::Expand, [number], shape, location).ok_or_else(|| Error::TapeFull { at })?;
-        let index =
-            record.push(Op::Binary(op), [self.index, number], shape, location).ok_or_else(|| Error::TapeFull { at })?;
-        Ok(self.tape.var_of(index))
+        let shape = record.node(self.index).shape;
+        let number = record.push_filled(number, shape, at).ok_or_else(|| Error::TapeFull { at })?;
+        let pushed = record.push(Op::Binary(op), [self.index, number], shape, Some(at.location));
+        pushed.map(|index| self.tape.var_of(index)).ok_or_else(|| Error::TapeFull { at })
     }
 
     fn apply_compare(&self, op: Compare, other: &Self, at: Site) -> Result<Self, Error> {
@@ -321,7 +318,8 @@ mod tests {
 
     use crate::{Error, Tape};
 
-    /// Checks the number of recorded nodes: an expansion and an operation for different shapes, and also a leaf for a number.
+    /// Checks the number of recorded nodes: an expansion and an operation for different shapes, and also a leaf for a number. Scalars are not
+    /// expanded.
     #[test]
     fn operands_are_expanded_once() {
         let tape = Tape::<f64>::new();
@@ -340,7 +338,7 @@ mod tests {
         assert_eq!(tape.len() - before, 8);
         let before = tape.len();
         assert_eq!([number * number, number * 2.0, 2.0 * number].map(|y| y.item()), [0.25, 1.0, 1.0]);
-        assert_eq!(tape.len() - before, 6);
+        assert_eq!(tape.len() - before, 5);
         assert!(x.try_add(tape.var(&Tensor::ones([3]))).is_err());
     }
 

@@ -12,14 +12,9 @@ struct Case<T: Float> {
     matrix: Tensor<T>,
 }
 
-/// Returns numbers in [-1, 1) from a linear congruential generator.
+/// Returns random numbers in [-1, 1).
 fn random(count: usize, seed: u64) -> Vec<f64> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
+    Tensor::<f64>::uniform(-1.0, 1.0, [count], &mut Generator::new(seed)).to_vec()
 }
 
 /// Returns matrices of one shape: random, of rank 1, graded, with few different elements, and of extreme magnitudes.

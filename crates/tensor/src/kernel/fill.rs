@@ -243,9 +243,17 @@ fn matrix_of_constant<T: Copy, const N: usize>(
     if steps[1] == N as isize {
         return strided_rows::<T, N>(from, starts[0], (steps[0], 1), &mut to[starts[1]..][..rows * N]);
     }
-    for row in 0..rows as isize {
-        let [from_start, to_start] = [0, 1].map(|operand| (starts[operand] as isize + row * steps[operand]) as usize);
+    for_each_row(starts, steps, rows, |[from_start, to_start]| {
         to[to_start..][..N].copy_from_slice(&from[from_start..][..N]);
+    });
+}
+
+/// Calls `visit` with the positions of the first elements of each row, in two matrices. `starts` has the positions of the first rows, and
+/// `steps` the distances between rows.
+#[inline(always)]
+fn for_each_row(starts: [usize; 2], steps: [isize; 2], rows: usize, mut visit: impl FnMut([usize; 2])) {
+    for row in 0..rows as isize {
+        visit([0, 1].map(|operand| (starts[operand] as isize + row * steps[operand]) as usize));
     }
 }
 
@@ -254,9 +262,7 @@ crate::scalar::cpu::dispatched! {
     /// distances between rows, and `sizes` the number of rows and of columns.
     fn copy_matrix<T: Copy>(from: &[T], to: &mut [T], starts: [usize; 2], steps: [isize; 2], sizes: [usize; 2]) {
         let [rows, row] = sizes;
-        for i in 0..rows as isize {
-            let [from_start, to_start] =
-                [0, 1].map(|operand| (starts[operand] as isize + i * steps[operand]) as usize);
+        for_each_row(starts, steps, rows, |[from_start, to_start]| {
             let (from, to) = (&from[from_start..from_start + row], &mut to[to_start..to_start + row]);
             // Two copies of a fixed size cover a row of up to twice this size.
             let copied = match row {
@@ -272,7 +278,7 @@ crate::scalar::cpu::dispatched! {
             if !copied {
                 cpu::copy(from, to);
             }
-        }
+        });
     }
 }
 
