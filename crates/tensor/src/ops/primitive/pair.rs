@@ -163,7 +163,7 @@ fn round_integer(value: i128) -> f64 {
     if i64::try_from(value).is_ok() { rounded.min(LARGEST_IN_I64) } else { rounded }
 }
 
-/// Converts a number to an element (`element`) or to `f64` (`real`). The first word is the name of the conversion in [`with_number_types`].
+/// Converts a number to an element (`element`) or to `f64` (`real`). The first word is the name of the conversion in `with_number_types`.
 macro_rules! convert {
     (from_f64 element $number:expr) => {
         wrap_f64($number.into())
